@@ -4,14 +4,13 @@ What stands between the two marks of the page is replaced; nothing in it is type
 """
 
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from bench.api_overload import WANTED, kept_text
 from bench.api_sale import cores_text
-from bench.measure import OUT
+from bench.measure import OUT, options
 
 PAGE = Path(__file__).parent.parent / "docs" / "api-performance.md"
 BEGIN, END = "<!-- figures: made by python -m bench.api_report -->", "<!-- end of figures -->"
@@ -142,7 +141,9 @@ def figures(told: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    source = Path(sys.argv[1]) if len(sys.argv) > 1 else OUT / "api.json"
+    arguments = options(__doc__)
+    arguments.add_argument("source", nargs="?", type=Path, default=OUT / "api.json", help="(default: %(default)s)")
+    source = arguments.parse_args().source
     page = PAGE.read_text()
     if BEGIN not in page or END not in page:
         raise SystemExit(f"{PAGE} has no place for figures")

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from bench.measure import options
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.events.model.events import Event, EventStatus, PriceTier
 from frontrow.boxoffice.seats.formats.plan_document import digest, plan_bytes
@@ -187,11 +188,15 @@ async def textbook_tables(url: str, seats: list[str]) -> None:
 
 
 def main() -> None:
+    arguments = options(__doc__)
+    arguments.add_argument("kind", choices=("fastapi",))
+    arguments.add_argument("postgres_url")
+    postgres_url = arguments.parse_args().postgres_url
     import uvicorn
 
     sock = socket.create_server(("127.0.0.1", 0), backlog=4096)
     print(sock.getsockname()[1], flush=True)
-    config = uvicorn.Config(fastapi_app(sys.argv[2]), loop="uvloop", log_level="warning", access_log=False)
+    config = uvicorn.Config(fastapi_app(postgres_url), loop="uvloop", log_level="warning", access_log=False)
     uvicorn.Server(config).run(sockets=[sock])
 
 

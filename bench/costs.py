@@ -7,12 +7,13 @@
 import json
 from pathlib import Path
 
-from bench.measure import OUT
+from bench.measure import OUT, options
 
 COSTS = Path(__file__).parent.parent / "src" / "frontrow" / "rehearsal" / "costs.json"
 
 
 def main() -> None:
+    options(__doc__).parse_args()
     api, work = (json.loads((OUT / name).read_text()) for name in ("api.json", "work.json"))
     poll_us = next(row["hot_us"] for row in api["routes"] if row["route"] == "seats poll")
     costs = {

@@ -38,14 +38,17 @@ from frontrow.boxoffice.holds.model.bookings import BookingState
 from frontrow.core.clock import SystemClock
 from tests.boxoffice.plan_samples import small_plan
 from tests.faults.proxy import Proxy
+from tests.support.localstripe import PUBLISHABLE_KEY, SECRET_KEY, WEBHOOK_SECRET, LocalStripe
 from tests.support.processes import Process
 from tests.support.servers import Postgres, Sentinel, Standby, Valkey
 from tests.web.api.support import EVENT_ID, put_into
 
 FANS = 24
 CALM_PURCHASES, FAULT_S, AFTER_S = 10, 8.0, 15.0
+PROVIDER_AWAY_S = 12.0
 LONGEST_S = 10.0
 PATIENCE_S = 30.0
+CHARGED = ("succeeded", "requires_capture")  # the provider's words for money taken, and money reserved for a sale
 WORSE_ANSWERS = 10
 
 
@@ -78,6 +81,8 @@ class Rig:
         self.redis_url = ""  # instead of each server's way
         self.ledger_url = ""
         self.standby: Standby | None = None
+        self.stripe: LocalStripe | None = None
+        self.stripe_way: Proxy | None = None
 
     def env(self, number: int) -> dict[str, str]:
         redis = self.redis_url or f"redis://127.0.0.1:{self.redis_ways[number].port}/0"
@@ -87,6 +92,16 @@ class Rig:
             or f"postgresql://postgres@127.0.0.1:{self.ledger_ways[number].port}/postgres",
             "FRONTROW_SERVER_JOBS_INSIDE": "false",
             "FRONTROW_MAIL_URL": str(self.folder / "mails"),
+        } | self._stripe_env()
+
+    def _stripe_env(self) -> dict[str, str]:
+        if self.stripe_way is None:
+            return {}
+        return {
+            "FRONTROW_STRIPE_KEY": SECRET_KEY,
+            "FRONTROW_STRIPE_WEBHOOK_SECRET": WEBHOOK_SECRET,
+            "FRONTROW_STRIPE_PUBLISHABLE_KEY": PUBLISHABLE_KEY,
+            "FRONTROW_STRIPE_API": f"http://127.0.0.1:{self.stripe_way.port}",
         }
 
     def machine(self, number: int) -> Path:
@@ -157,20 +172,7 @@ class Fan:
         event = f"/v1/events/{EVENT_ID}"
         joined = await self._ask(client, "POST", f"{event}/room/join", f"{name}-join")
         place = {"Authorization": f"Bearer {joined.json()['place']}"}
-        least, above = sys.maxsize, 0
-        for _ in range(2_000):
-            status = (await self._ask(client, "GET", f"{event}/room/status", name, headers=place)).json()
-            ahead = status.get("ahead")
-            if ahead is not None:
-                above = above + 1 if ahead > least else 0
-                self._record.older += ahead > least
-                self._record.worse += above == WORSE_ANSWERS
-                least = min(least, ahead)
-            if status.get("state") == "active":
-                break
-            if status.get("state") == "expired" or self._stopped:
-                raise GaveUp
-            await asyncio.sleep(0.1)
+        await self._wait(client, f"{event}/room/status", name, place)
         claimed = await self._ask(client, "POST", f"{event}/room/claim", f"{name}-claim", headers=place)
         if claimed.status_code != 201:
             raise GaveUp
@@ -197,6 +199,23 @@ class Fan:
             await asyncio.sleep(0.2)
             paid = await self._ask(client, "GET", path, name, headers=own)
 
+    async def _wait(self, client: httpx.AsyncClient, path: str, name: str, place: dict[str, str]) -> None:
+        """Until it is this fan's turn."""
+        least, above = sys.maxsize, 0
+        for _ in range(2_000):
+            status = (await self._ask(client, "GET", path, name, headers=place)).json()
+            ahead = status.get("ahead")
+            if ahead is not None:
+                above = above + 1 if ahead > least else 0
+                self._record.older += ahead > least
+                self._record.worse += above == WORSE_ANSWERS
+                least = min(least, ahead)
+            if status.get("state") == "active":
+                return
+            if status.get("state") == "expired" or self._stopped:
+                raise GaveUp
+            await asyncio.sleep(0.1)
+
 
 class GaveUp(Exception):
     """The fan goes home."""
@@ -216,6 +235,8 @@ class Fault:
     disk_mb: int = 0  # a disk of its own for PostgreSQL
     hold_s: int = 300
     kills_server: bool = False  # the first one; whoever was asking it gets no answer
+    stripe: bool = False  # payments go to a Stripe of this machine
+    again_within_s: float = float("inf")  # the first sale after healing
 
 
 async def nothing(rig: Rig) -> None:
@@ -434,6 +455,22 @@ async def worker_killed(rig: Rig) -> None:
         await asyncio.sleep(3)
 
 
+async def stripe_silent(rig: Rig) -> None:
+    """It accepts and never answers. What was asked meanwhile is never answered afterwards either."""
+    assert rig.stripe_way is not None
+    rig.stripe_way.blackhole()
+    await asyncio.sleep(PROVIDER_AWAY_S)
+    rig.stripe_way.swallowing = False
+    rig.stripe_way.keep_silent()
+
+
+async def stripe_refuses(rig: Rig) -> None:
+    assert rig.stripe_way is not None
+    rig.stripe_way.refuse()
+    await asyncio.sleep(PROVIDER_AWAY_S)
+    await rig.stripe_way.accept_again()
+
+
 async def sentinel_failover(rig: Rig) -> None:
     rig.valkey.kill()
     await asyncio.sleep(FAULT_S)
@@ -456,6 +493,8 @@ FAULTS = [
     Fault("clock_ahead", clock_ahead, kills_server=True),
     Fault("clock_behind", clock_behind, kills_server=True),
     Fault("worker_killed", worker_killed),
+    Fault("stripe_silent", stripe_silent, stripe=True, again_within_s=5),
+    Fault("stripe_refuses", stripe_refuses, stripe=True, again_within_s=5),
     Fault("ledger_cut_off", ledger_cut_off),
     Fault("ledger_reset", ledger_reset),
     Fault("ledger_away", ledger_away),
@@ -528,6 +567,9 @@ async def rigged(fault: Fault) -> AsyncIterator[Rig]:
             for _ in range(3):
                 rig.redis_ways.append(await ways.enter_async_context(Proxy(valkey.port)))
                 rig.ledger_ways.append(await ways.enter_async_context(Proxy(postgres.port)))
+            if fault.stripe:
+                rig.stripe = stack.enter_context(LocalStripe())
+                rig.stripe_way = await ways.enter_async_context(Proxy(int(rig.stripe.url.rpartition(":")[2])))
             try:
                 await rig.start()
                 yield rig
@@ -561,6 +603,10 @@ async def run(fault: Fault) -> list[str]:
         during = sum(began_s < at <= healed_s for at in record.confirmed_at_s)
         again_s = min(after) - healed_s if after else float("inf")
         wrong += await check(rig, record, fault)
+        if rig.stripe is not None:
+            wrong += await asyncio.to_thread(check_charges, rig.stripe, record)
+        if again_s > fault.again_within_s:
+            wrong.append(f"the first sale after healing took {again_s:.1f} s")
         mailed_s = await mails_complete(rig, record)
         if mailed_s is None:
             wrong.append("confirmations were not mailed")
@@ -598,10 +644,10 @@ async def measure_lag(record: Record) -> None:
         record.lag_s = max(record.lag_s, time.monotonic() - began_s - 0.05)
 
 
-async def check(rig: Rig, record: Record, fault: Fault) -> list[str]:
+async def check(rig: Rig, record: Record, fault: Fault, ledger_url: str = "") -> list[str]:
     """Compare what fans were told with what the ledger has."""
     wrong = []
-    ledger = await open_ledger(rig.postgres.url)
+    ledger = await open_ledger(ledger_url or rig.postgres.url)
     sold: Counter[int] = Counter()
     for booking_id in record.bought:
         booking = await ledger.booking(booking_id)
@@ -624,6 +670,15 @@ async def check(rig: Rig, record: Record, fault: Fault) -> list[str]:
     if not record.bought:
         wrong.append("nobody bought anything")
     return wrong
+
+
+def check_charges(stripe: LocalStripe, record: Record) -> list[str]:
+    """Compare what fans were told with the provider's own book."""
+    charged = Counter(
+        intent["metadata"].get("booking", "nobody") for intent in stripe.every_intent() if intent["status"] in CHARGED
+    )
+    wrong = [f"{booking} was charged {times} times" for booking, times in charged.items() if times > 1]
+    return wrong + [f"{booking} is sold and was not charged" for booking in record.bought if not charged[booking]]
 
 
 async def mails_complete(rig: Rig, record: Record) -> float | None:

@@ -8,13 +8,13 @@ import asyncio
 import io
 import itertools
 import random
-import sys
 import tempfile
 from pathlib import Path
 
 from PIL import Image
 from playwright.sync_api import Page, sync_playwright
 
+from bench.measure import options
 from bench.show_times import evening_us
 from frontrow.app.wiring import Platform
 from frontrow.boxoffice.holds.model.holds import ShopPass
@@ -26,6 +26,7 @@ from tests.browser.served import Site, put_hall
 from tests.browser.steps import EVENT_ID, fill_card_form, landed, settled, until
 from tests.support.chromium import launch
 
+FILM = Path("docs/img/sale.webp")
 SEATS, CROWD = 9_000, 30_000
 WIDTH, HEIGHT, SHOWN_WIDTH = 1180, 740, 800
 MAX_BYTES = 1_500_000
@@ -145,7 +146,9 @@ def buys(page: Page, site: Site, film: Film, shown_ms: int) -> None:
 
 
 def main() -> None:
-    path = Path(sys.argv[1] if len(sys.argv) > 1 else "docs/img/sale.webp")
+    arguments = options(__doc__)
+    arguments.add_argument("file", nargs="?", type=Path, default=FILM, help="(default: %(default)s)")
+    path: Path = arguments.parse_args().file
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as kept, Site(Path(kept), put) as site, sync_playwright() as tools:
         browser = launch(tools.chromium)

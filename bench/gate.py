@@ -13,6 +13,7 @@ from typing import Any
 
 from playwright.sync_api import Page, sync_playwright
 
+from bench.measure import options
 from frontrow.web.site.assets import site_assets
 from frontrow.web.site.gate.pages import OTHERS, SCRIPT
 from tests.browser.gates import CAMERA, SHOW, buy, film, open_gate, put_shows
@@ -85,6 +86,7 @@ def measured() -> dict[str, Any]:
 
 
 def main() -> None:
+    options(__doc__).parse_args()
     found = measured()
     OUT.parent.mkdir(parents=True, exist_ok=True)
     OUT.write_text(json.dumps(found, indent=1))

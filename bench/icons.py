@@ -10,6 +10,7 @@ from PIL import Image
 from playwright.sync_api import sync_playwright
 
 import frontrow.web
+from bench.measure import options
 from frontrow.web.site.gate.pages import ICONS
 from tests.support.chromium import launch
 
@@ -19,6 +20,7 @@ COLOURS = 32
 
 
 def main() -> None:
+    options(__doc__).parse_args()
     drawing = (STATIC / "img" / "icon.svg").read_text()
     with sync_playwright() as tools:
         browser = launch(tools.chromium)
@@ -27,7 +29,7 @@ def main() -> None:
             mark = f"svg {{ width: {MARK_PERCENT}% }}"
             page.set_content(
                 f"<style>html, body {{ margin: 0; height: 100% }} body {{ display: grid; place-items: center;"
-                f" background: #3340c4 }} {mark}</style>{drawing}"
+                f" background: #9a1750 }} {mark}</style>{drawing}"
             )
             picture = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
             picture.quantize(COLOURS, dither=Image.Dither.NONE).save(STATIC / path, optimize=True)

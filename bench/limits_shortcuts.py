@@ -16,7 +16,7 @@ from rich.table import Table
 
 from bench.limits_memory import KEY, frontrow
 from bench.limits_redis import _busy_server_time_us
-from bench.measure import cpu_us
+from bench.measure import cpu_us, options
 from frontrow.limits import Limiter, Quota, Rule
 from frontrow.limits.algorithms import SPECIFICATION
 from frontrow.limits.stores import plain_checks, redis_script
@@ -160,6 +160,7 @@ def show(title: str, rows: dict[str, Figures]) -> None:
 
 
 def main() -> None:
+    options(__doc__).parse_args()
     show("in memory, CPU µs per check", {algorithm: in_memory(algorithm) for algorithm in ALGORITHMS})
     with Valkey() as server:
         rows = {algorithm: in_the_server(server, algorithm) for algorithm in ALGORITHMS}

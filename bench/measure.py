@@ -1,5 +1,6 @@
-"""Measuring CPU per operation, and telling it as a table, JSON and a plot."""
+"""Measuring CPU per operation, telling it as a table, JSON and a plot, and the command line of every benchmark."""
 
+import argparse
 import json
 import time
 from collections.abc import Awaitable, Callable
@@ -8,6 +9,11 @@ from pathlib import Path
 from typing import Any
 
 OUT = Path(__file__).parent / "out"
+
+
+def options(doc: str | None) -> argparse.ArgumentParser:
+    """The command line of a benchmark. Parse it before anything else: `--help` only prints."""
+    return argparse.ArgumentParser(description=" ".join((doc or "").partition("\n\n")[0].split()))
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,8 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from bench.measure import options
+
 ROUNDS, REQUESTS, CLIENTS = 9, 2000, 500  # few requests each: Litestar's limiter rereads a client's whole history
 LIMIT = 10**9
 App = Callable[[Any, Any, Any], Awaitable[None]]
@@ -169,5 +171,6 @@ def run(rounds: int = ROUNDS) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
+    options(__doc__).parse_args()
     for name, us in run()["added_us"].items():
         print(f"{name:48} adds {us:8.2f} µs")

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from bench.measure import options
 from frontrow.boxoffice.events.model.events import Event, PriceTier
 from frontrow.boxoffice.holds.model.requested_seats import Wish, masks_for
 from frontrow.boxoffice.seats.event_map import map_bytes
@@ -31,6 +32,7 @@ def cpu_s(work: Callable[[], Any], times: int = 1) -> tuple[float, Any]:
 
 
 def main() -> None:
+    options(__doc__).parse_args()
     rows: list[tuple[str, str]] = []
     spent, plan = cpu_s(lambda: generate("stadium", SEATS))
     rows.append((f"generate a stadium of {SEATS:,}", f"{spent:.2f} s"))

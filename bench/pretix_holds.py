@@ -4,6 +4,7 @@ Runs with the Python of a throw-away environment that has pretix: `python pretix
 Tables are made without pretix' migrations (they take over ten minutes). Prints one JSON line.
 """
 
+import argparse
 import json
 import os
 import sys
@@ -97,7 +98,11 @@ def hold(event: Any, item: Any, seat: Any, number: int) -> None:
 
 
 def main() -> None:
-    url, seconds = sys.argv[1], float(sys.argv[2])
+    arguments = argparse.ArgumentParser(description=" ".join((__doc__ or "").split("\n\n")[0].split()))
+    arguments.add_argument("postgres_url")
+    arguments.add_argument("seconds", type=float)
+    chosen = arguments.parse_args()
+    url, seconds = chosen.postgres_url, chosen.seconds
     set_up(url)
     from django_scopes import scope, scopes_disabled
 

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from bench.measure import options
 from tests.support.servers import Postgres
 
 HOME = Path(__file__).parent / "out" / "pretix"
@@ -50,4 +51,5 @@ def holds(seconds: float = 5.0) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
+    options(__doc__).parse_args()
     print(holds())

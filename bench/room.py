@@ -197,6 +197,7 @@ def main() -> None:
     if not chosen.only_http:
         told["streams"] = streams(chosen.streams)
         told["state"] = state()
+        told["hand_over"] = hand_over()
     OUT.mkdir(parents=True, exist_ok=True)
     (OUT / "room.json").write_text(json.dumps(told, indent=1))
     plot(rows, OUT / "room.png")
@@ -208,6 +209,13 @@ def state() -> Any:
     print(flush=True)
     subprocess.run([sys.executable, "-m", "bench.room_state"], check=True)
     return json.loads((OUT / "room_state.json").read_text())
+
+
+def hand_over() -> Any:
+    """The cost of a hand-over to a shop on another domain, measured and printed by its own benchmark."""
+    print(flush=True)
+    subprocess.run([sys.executable, "-m", "bench.room_hand_over"], check=True)
+    return json.loads((OUT / "room_hand_over.json").read_text())
 
 
 def plot(rows: list[dict[str, Any]], path: Path) -> None:

@@ -8,12 +8,12 @@ import asyncio
 import contextlib
 import json
 import socket
-import sys
 import tempfile
 from typing import Any
 
 import uvicorn
 
+from bench.measure import options
 from frontrow.web.fastpath.protocol import fast_path
 from frontrow.web.http.messages import JSON, EndpointRequest, EndpointResponse
 
@@ -144,7 +144,12 @@ async def bare_writer() -> None:
 
 
 def main() -> None:
-    kind, redis_url, folder = [*sys.argv[1:], "", ""][:3]
+    arguments = options(__doc__)
+    arguments.add_argument("kind", choices=("hello", "hot-hello", "fastapi", "room", "room-cold", "bare-writer"))
+    arguments.add_argument("redis_url", nargs="?", default="")
+    arguments.add_argument("folder", nargs="?", default="")
+    chosen = arguments.parse_args()
+    kind, redis_url = chosen.kind, chosen.redis_url
     if kind == "hello":
         run(hello_app)
     elif kind == "hot-hello":
@@ -152,13 +157,11 @@ def main() -> None:
     elif kind == "fastapi":
         run(fastapi_app(redis_url))
     elif kind in ("room", "room-cold"):
-        run_room(redis_url, folder, kind == "room")
-    elif kind == "bare-writer":
+        run_room(redis_url, chosen.folder, kind == "room")
+    else:
         import uvloop
 
         uvloop.run(bare_writer())
-    else:
-        sys.exit(f"unknown server {kind}")
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from bench.api_wire import tree_cpu_s
 from bench.measure import OUT
 from frontrow.boxoffice.adapters.ledger.migrate import migrate
 from frontrow.boxoffice.seats.formats.plan_generator import generate
-from frontrow.rehearsal.cost_model import PARTS, read_costs
+from frontrow.rehearsal.cpu_costs import PARTS, read_costs
 from frontrow.rehearsal.figures import read_figures
 from frontrow.rehearsal.sale_plan import SalePlan
 from frontrow.rehearsal.server_consent import ask_consent

@@ -8,13 +8,13 @@ import asyncio
 import contextlib
 import random
 import shutil
-import sys
 import tempfile
 from pathlib import Path
 
 from PIL import Image
 from playwright.sync_api import Browser, Page, sync_playwright
 
+from bench.measure import options
 from bench.screens_gate import shoot_gate
 from bench.show_times import evening_us
 from frontrow.app.wiring import Platform
@@ -59,7 +59,7 @@ OFFICE = {
     "team": "/organiser/team",
     "audit": "/organiser/audit",
 }
-COLOURS = 96  # a palette keeps the pictures small
+COLOURS = 96  # a palette keeps the pictures small; k-means keeps rare colours, such as that of the lit seat
 SIZES = {"wide": (1280, 800), "small": (390, 844), "large": (1920, 1080)}
 LOOKS = [(size, scheme) for size in SIZES for scheme in ("light", "dark")]
 KEPT = [("wide", "light"), ("small", "dark")]  # of each picture in docs/img
@@ -123,7 +123,7 @@ class Shoot:
         path = self._folder / f"{name}-{self._ending}.png"
         settled(self._page)
         self._page.screenshot(path=str(path))
-        Image.open(path).convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE).save(path, optimize=True)
+        Image.open(path).convert("RGB").quantize(COLOURS, kmeans=1, dither=Image.Dither.NONE).save(path, optimize=True)
         return path
 
 
@@ -163,7 +163,11 @@ def shoot_all(browser: Browser, site: Site, folder: Path) -> None:
 
 
 def main() -> None:
-    folder = Path(sys.argv[1] if len(sys.argv) > 1 else "docs/img")
+    arguments = options(__doc__)
+    arguments.add_argument("folder", nargs="?", type=Path, default=Path("docs/img"), help="(default: %(default)s)")
+    arguments.add_argument("--all", action="store_true", help="the gate's pages in every look")
+    chosen = arguments.parse_args()
+    folder: Path = chosen.folder
     for one in (folder, OUT):
         one.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as kept, Site(Path(kept), put_shows) as site, sync_playwright() as tools:
@@ -171,7 +175,7 @@ def main() -> None:
         site.call(sell_some)
         browser = launch(tools.chromium)
         shoot_all(browser, site, folder)
-        looks = LOOKS if "--all" in sys.argv else KEPT
+        looks = LOOKS if chosen.all else KEPT
         shoot_gate(browser, site, looks, SIZES, lambda page, ending: Shoot(page, folder, ending))
         browser.close()
     print(f"{len(list(OUT.glob('*.png')))} pictures in {OUT}, {len(SHOWN) * len(KEPT)} of them in {folder}")

@@ -11,6 +11,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from bench.measure import options
+
 Line = tuple[str, str, str]
 
 OUT = Path(__file__).parent / "out"
@@ -151,6 +153,7 @@ def put(path: Path, name: str, table: str) -> None:
 
 
 def main() -> None:
+    options(__doc__).parse_args()
     report = json.loads((OUT / "seats.json").read_text())
     put(DOCS / "holds.md", "seats", holds_table(report))
     put(DOCS / "ledger.md", "ledger", ledger_table(report["ledger"]))

@@ -14,6 +14,7 @@ from typing import Any
 
 import uvloop
 
+from bench.measure import options
 from bench.seats_load import TURN, Ask, Crowd, Office, percentiles, tidy
 from frontrow.boxoffice.adapters.claims.redis import RedisClaims
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
@@ -93,5 +94,9 @@ async def serve(postgres_url: str, event_id: str, seats: int, number: int, redis
 
 
 if __name__ == "__main__":
-    postgres, event, size, mine, *redis = sys.argv[1:]
-    uvloop.run(serve(postgres, event, int(size), int(mine), redis))
+    arguments = options(__doc__)
+    for name, kind in (("postgres_url", str), ("event", str), ("seats", int), ("number", int)):
+        arguments.add_argument(name, type=kind)
+    arguments.add_argument("redis_url", nargs="+")
+    asked = arguments.parse_args()
+    uvloop.run(serve(asked.postgres_url, asked.event, asked.seats, asked.number, asked.redis_url))

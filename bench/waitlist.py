@@ -10,6 +10,7 @@ import time
 from collections.abc import Awaitable
 from pathlib import Path
 
+from bench.measure import options
 from frontrow.boxoffice.adapters.claims.memory import MemoryClaims
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
@@ -98,4 +99,5 @@ async def one(url: str) -> None:
 
 
 if __name__ == "__main__":
+    options(__doc__).parse_args()
     asyncio.run(main())

@@ -16,8 +16,8 @@ import typer
 from frontrow.app.wiring import open_platform
 from frontrow.cli.main import COMMANDS, GROUPS
 from frontrow.limits.config import LimitsSettings
-from frontrow.settings.deployment import ServerSettings
 from frontrow.settings.platform import _SECTIONS, PlatformSettings
+from frontrow.settings.server import ServerSettings
 from frontrow.web.api.operation_groups import GROUPS as OPERATION_GROUPS
 from frontrow.web.observability.worker_metrics import Family
 from frontrow.web.platform.metrics import families
@@ -27,6 +27,7 @@ PYTHON: Final = {
     "frontrow.limits": "The limiter: quotas, rules, decisions.",
     "frontrow.limits.http.asgi": "The middleware for ASGI applications.",
     "frontrow.limits.http.wsgi": "The middleware for WSGI applications.",
+    "frontrow.limits.testing": "Limits in your tests.",
     "frontrow.client": "The client of the HTTP API.",
     "frontrow.client.calls": "What a buyer can ask.",
     "frontrow.client.staff_calls": "What organisers and gates can ask.",
@@ -245,8 +246,12 @@ def _field_row(schema: dict[str, Any], name: str, value: dict[str, Any]) -> str:
     return f"| `{name}`{needed} | {_type_of(value)} | {_cell('; '.join(part for part in means if part))} |"
 
 
-def _type_of(schema: dict[str, Any]) -> str:
+def _type_of(schema: dict[str, Any] | bool) -> str:
     """A type in words; a named schema is a link."""
+    if isinstance(schema, bool):  # what follows the named items of a tuple
+        return "anything" if schema else "nothing"
+    if "prefixItems" in schema:
+        return f"array of {', '.join(_type_of(one) for one in schema['prefixItems'])}"
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
         return f"[{name}](schemas.md#{name.lower()})"

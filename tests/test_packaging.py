@@ -1,6 +1,7 @@
 """What installing Frontrow needs from a machine: source distributions and wheels, with and without a compiler.
 
-There are two distributions: `frontrow-limits` in packages/limits, and `frontrow`, the platform, which depends on it.
+There are three distributions: `frontrow-limits` in packages/limits, `frontrow-limits-service` beside it, and the
+platform, `frontrow`. Both depend on the first.
 """
 
 import contextlib
@@ -37,7 +38,8 @@ ROOT = Path(__file__).parents[1]
 UV = [sys.executable, "-m", "uv"]
 OTHERS = ("pyproject.toml", "setup.py", "README.md", "LICENSE")
 COMPILED = {"frontrow_limits": "frontrow/limits/stores/_kernel", "frontrow": "frontrow/web/fastpath/_plain_head"}
-MAX_LIMITER_BYTES = 1_000_000  # installed, with the compiled kernel, before Python caches bytecode
+PACKAGES = {"limits": "frontrow_limits", "limits-service": "frontrow_limits_service"}  # beside the platform
+MAX_LIMITER_BYTES = 1_000_000  # O5: installed, with the compiled kernel, before Python caches bytecode
 CORE = "background_tasks breaker clock errors failures forks log_line redis_scripts redis_url settings_loader"
 TRY_LIMITER = """
 from frontrow.limits import Limiter
@@ -72,10 +74,11 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def built(sources: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with both source distributions and wheels, built without a compiler. A wheel is built from the source
+    """A folder with all source distributions and wheels, built without a compiler. A wheel is built from the source
     distribution, as an installer does that finds no wheel for its machine."""
     folder = tmp_path_factory.mktemp("dist")
-    build(sources / "packages" / "limits", folder, CC="false")
+    for package in PACKAGES:
+        build(sources / "packages" / package, folder, CC="false")
     build(sources, folder, CC="false")
     return folder
 
@@ -131,9 +134,12 @@ def test_a_source_distribution_and_its_wheel_have_what_is_needed_to_run(built: P
     assert not {"frontrow/__init__.py", "frontrow/py.typed"} & installed, "no distribution owns the namespace"
 
 
-def test_no_file_belongs_to_both_distributions(built: Path) -> None:
-    limiter, platform = (set(zipfile.ZipFile(wheel_of(name, built)).namelist()) for name in COMPILED)
-    assert limiter & platform == set()
+def test_no_file_belongs_to_two_distributions(built: Path) -> None:
+    names = (*COMPILED, "frontrow_limits_service")
+    limiter, platform, service = (set(zipfile.ZipFile(wheel_of(name, built)).namelist()) for name in names)
+    assert limiter & platform == limiter & service == platform & service == set()
+    assert {path.split("/")[1] for path in service if path.startswith("frontrow/")} == {"limits_service"}
+    assert {"frontrow/limits_service/py.typed", "frontrow/limits_service/refused.html"} <= service
     assert {path.split("/")[1] for path in limiter if path.startswith("frontrow/")} == {"core", "limits"}
     assert not any(path.startswith(("frontrow/core/", "frontrow/limits/")) for path in platform)
     modules = {path.removeprefix("frontrow/core/") for path in limiter if path.startswith("frontrow/core/")}
@@ -216,7 +222,9 @@ def test_minified_scripts_say_the_same_texts(built: Path, tmp_path: Path) -> Non
         assert set(texts_in(code)) == set(texts_in((web / path.relative_to(written)).read_text())), path.name
 
 
-@pytest.mark.parametrize(("distribution", "links"), [("frontrow", 10), ("frontrow_limits", 4)])
+@pytest.mark.parametrize(
+    ("distribution", "links"), [("frontrow", 10), ("frontrow_limits", 4), ("frontrow_limits_service", 2)]
+)
 def test_the_description_reads_well_away_from_the_repository(built: Path, distribution: str, links: int) -> None:
     packed = zipfile.ZipFile(wheel_of(distribution, built))
     [name] = [name for name in packed.namelist() if name.endswith(".dist-info/METADATA")]

@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,7 @@ INSTALLS = re.compile(r"\b(?:pip|pipx|uv pip) install\b.*|\bnpm (?:install|i|pac
 PIPED = re.compile(r"\b(?:curl|wget)\b[^\n]*\|\s*(?:sudo\s+)?(?:ba|z)?sh\b|\b(?:ba)?sh\s+<\(\s*(?:curl|wget)")
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 LIMITS = tomllib.loads((ROOT / "packages" / "limits" / "pyproject.toml").read_text())
+SERVICE = tomllib.loads((ROOT / "packages" / "limits-service" / "pyproject.toml").read_text())
 
 
 def steps(path: Path) -> list[dict[str, Any]]:
@@ -122,6 +124,39 @@ def test_the_tests_run_on_every_python_that_the_package_promises() -> None:
         assert {f"3.{one[3:5]}" for one in project["tool"]["cibuildwheel"]["build"]} == promised
 
 
+def test_the_limiter_has_wheels_for_every_common_machine() -> None:
+    """manylinux, musllinux, macOS and Windows, on x86-64 and ARM."""
+    patterns, skipped = (LIMITS["tool"]["cibuildwheel"][name] for name in ("build", "skip"))
+    systems = ("manylinux_x86_64", "musllinux_aarch64", "macosx_arm64", "macosx_x86_64", "win_amd64", "win_arm64")
+    wanted = [f"cp3{minor}-{system}" for minor in (11, 12, 13, 14) for system in systems]
+    unwanted = [
+        "cp310-manylinux_x86_64",
+        "cp313-win32",
+        "cp313-musllinux_i686",
+        "cp313t-manylinux_x86_64",
+        "pp311-win_amd64",
+    ]
+
+    def is_built(name: str) -> bool:
+        return any(fnmatch(name, one) for one in patterns) and not any(fnmatch(name, one) for one in skipped)
+
+    assert [name for name in wanted if not is_built(name)] == []
+    assert [name for name in unwanted if is_built(name)] == []
+    jobs = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text())["jobs"]
+    machines = jobs["limits-wheels"]["strategy"]["matrix"]["machine"]
+    assert {one.partition("-")[0] for one in machines} == {"ubuntu", "macos", "windows"}
+    assert {"ubuntu-24.04-arm", "windows-11-arm", "macos-15-intel"} <= set(machines)
+    assert any("packages/limits" in step.get("run", "") for step in jobs["limits-wheels"]["steps"])
+    [source] = [
+        step["with"]["path"] for step in jobs["source"]["steps"] if step.get("with", {}).get("name") == "source"
+    ]
+    assert source.split() == ["dist/*.tar.gz", "dist/frontrow_limits_service-*-py3-none-any.whl"], (
+        "it has no compiled part"
+    )
+    assert set(jobs["publish"]["needs"]) == {"source", "limits-wheels", "wheels"}
+    assert "_kernel" in LIMITS["tool"]["cibuildwheel"]["test-command"], "a wheel without the compiled store is no wheel"
+
+
 def test_publishing_needs_no_password_and_only_its_job_may_publish() -> None:
     jobs = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text())["jobs"]
     assert jobs["publish"]["permissions"]["id-token"] == "write"
@@ -156,14 +191,29 @@ def test_the_changelog_is_short_and_its_versions_have_known_parts() -> None:
         assert all(one.strip() for one in re.split(r"^### .+$", notes, flags=re.MULTILINE)[1:]), f"{name}: empty part"
 
 
-def test_versions_of_the_changelog_are_dated_and_both_packages_have_one_version() -> None:
+def test_the_benchmark_of_the_limiter_says_what_it_takes_before_it_measures() -> None:
+    def run(word: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "bench.limits", word]
+        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+
+    helped, wrong = run("--help"), run("--quik")
+    assert (helped.returncode, "--quick" in helped.stdout) == (0, True), helped.stderr
+    assert (wrong.returncode, "unrecognized arguments: --quik" in wrong.stderr) == (2, True)
+
+
+def test_versions_of_the_changelog_are_dated_and_all_packages_have_one_version() -> None:
     headings = re.findall(r"^## (.+)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert headings[0] == "Unreleased"
     assert [one for one in headings[1:] if not re.fullmatch(r"\d+\.\d+\.\d+ – \d{4}-\d\d-\d\d", one)] == []
     version = PYPROJECT["project"]["version"]
-    assert LIMITS["project"]["version"] == version
+    assert LIMITS["project"]["version"] == SERVICE["project"]["version"] == version
+    assert f"frontrow-limits[redis,metrics]=={version}" in SERVICE["project"]["dependencies"]
+    extras = LIMITS["project"]["optional-dependencies"]
+    assert extras["serve"] == [f"frontrow-limits-service=={version}"]
+    assert extras["otel"] == [f"frontrow-limits-service[otel]=={version}"]
     assert PYPROJECT["project"]["dependencies"] == [f"frontrow-limits=={version}"]
-    assert (ROOT / "packages" / "limits" / "LICENSE").read_text() == (ROOT / "LICENSE").read_text()
+    for package in ("limits", "limits-service"):
+        assert (ROOT / "packages" / package / "LICENSE").read_text() == (ROOT / "LICENSE").read_text()
 
 
 @pytest.mark.parametrize("name", ["SECURITY.md", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "docs/releasing.md"])

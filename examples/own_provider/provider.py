@@ -7,9 +7,11 @@ Every write is one statement that also checks what must hold, so a repeated call
 
 import os
 import sqlite3
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
+from frontrow.boxoffice.payments.model.payment_methods import HOSTED
 from frontrow.boxoffice.payments.model.provider_intents import (
     Intent,
     IntentState,
@@ -33,6 +35,7 @@ class BankProvider:
     """See `frontrow.boxoffice.payments.ports.PaymentProvider`, which says what each method promises."""
 
     name = "our-bank"
+    methods = (HOSTED,)  # what people can pay with: the bank's page asks them
 
     def __init__(self, book: str, bank_url: str, clock: Any, public_url: str) -> None:
         self._book = sqlite3.connect(book, isolation_level=None)  # every statement is a transaction
@@ -48,7 +51,7 @@ class BankProvider:
             raise ProviderRefused(f"{new.key} was used for another payment", "idempotency_error")
         return await self.authorise(ref, new.method, new.key) if new.method else made
 
-    async def authorise(self, ref: str, method: str, key: str) -> Intent:
+    async def authorise(self, ref: str, method: str, key: str, return_url: str = "") -> Intent:
         """`hosted`: the bank's page asks the fan. `account`: the bank knows this fan. Anything else is declined."""
         state, error = {"hosted": ("action", ""), "account": ("authorised", "")}.get(
             method, ("created", "unknown_method")
@@ -99,7 +102,7 @@ class BankProvider:
         order = f"{newest} WHERE ref = ?), 9e18) ORDER BY rowid DESC LIMIT ?"
         return [await self.read(ref) for (ref,) in self._book.execute(order, (since_us, after, limit)).fetchall()]
 
-    def notice(self, body: bytes, signature: str, now_us: int) -> Notice | None:
+    def notice(self, body: bytes, headers: Mapping[str, str], now_us: int) -> Notice | None:
         return None  # this bank sends no webhooks: the worker reads the payments
 
     async def aclose(self) -> None:

@@ -13,7 +13,7 @@ import httpx
 from frontrow.app import demo
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.core.clock import SystemClock
-from frontrow.rehearsal.crowd import Crowd
+from frontrow.rehearsal.demo_crowd import Crowd
 from frontrow.rehearsal.fan_calls import FanCalls
 from frontrow.rehearsal.http_client import FanConnection
 from tests.support.eventually import eventually

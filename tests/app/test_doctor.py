@@ -4,7 +4,6 @@ import asyncio
 import json
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -16,29 +15,13 @@ from frontrow.core.errors import ConfigError
 from frontrow.core.redis_url import connect_sync
 from frontrow.settings.overload import OverloadSettings
 from frontrow.settings.platform import (
-    LedgerSettings,
     MailSettings,
-    PlatformSettings,
-    RedisSettings,
-    SecretSettings,
-    ServerSettings,
     read_settings,
 )
 from frontrow.shared import open_files
+from tests.app.fit_settings import GOOD_KEY, NO_LEDGER, settings
 from tests.boxoffice.messages.receivers import smtp_server
 from tests.support.servers import Valkey
-
-GOOD_KEY = "q7Rk0v2mX9ZpLw4TtB8sYc1NfHd6GjUeA3iKoVxQ5rMz"
-NO_LEDGER = "postgresql://postgres@127.0.0.1:1/none"
-
-
-def settings(folder: Path, key: str = GOOD_KEY, redis: str = "", ledger: str = "") -> PlatformSettings:
-    return PlatformSettings(
-        server=ServerSettings(demo=True, folder=str(folder)),
-        secret=SecretSettings(key),
-        redis=RedisSettings(redis),
-        ledger=LedgerSettings(ledger),
-    )
 
 
 def states(found: list[Finding], check: str) -> list[str]:
@@ -136,6 +119,14 @@ def test_redis_that_throws_keys_away_fails(own_valkey, postgres_ledger_url, tmp_
     bad = [one for one in found if one.state == FAIL]
     assert [one.check for one in bad] == ["redis"]
     assert "noeviction" in bad[0].do
+
+
+@pytest.mark.parametrize(("appendfsync", "states"), [("everysec", [OK]), ("always", [OK]), ("no", [WARN])])
+def test_redis_that_leaves_writing_to_the_machine_is_told(appendfsync, states):
+    config = {"maxmemory-policy": "noeviction", "appendonly": "yes", "appendfsync": appendfsync}
+    found = checks.keeps({"role": "master"}, config)
+    assert [one.state for one in found] == states
+    assert states == [OK] or "everysec" in found[0].do
 
 
 def test_stores_that_do_not_answer_fail_with_a_reason(tmp_path):

@@ -38,7 +38,7 @@ def test_a_theme_is_a_style_after_ours() -> None:
     ("colour", "told"),
     [
         ("brand:#ffe0e0/#ff8fa9", "in light, on-brand #fff on brand #ffe0e0 has a contrast of 1.2; people need 4.5"),
-        ("ink:#000/#333", "in dark, ink #333 on bg #0e1116 has a contrast of"),
+        ("ink:#000/#333", "in dark, ink #333 on bg #120d15 has a contrast of"),
         ("brand:red/#ff8fa9", "'brand:red/#ff8fa9' must be name:light/dark, like brand:#a3123f/#ff8fa9"),
         ("brand:#a3123f", "must be name:light/dark"),
         ("brand:#a3123f/#fff;}</style>", "must be name:light/dark"),
@@ -82,7 +82,7 @@ def test_an_own_provider_needs_neither_stripe_nor_the_demo() -> None:
         ("ours", "python:ours must be python:MODULE:FUNCTION"),
         ("no_such_module:open", "python:no_such_module:open cannot be imported: No module named 'no_such_module'"),
         ("our_payments:close", "python:our_payments:close: our_payments has no close"),
-        ("our_payments:open_half", "returns a provider without create, authorise"),
+        ("our_payments:open_half", "returns a provider without methods, create, authorise"),
         ("our_payments:open_stripe", "the name 'stripe' is taken"),
     ],
 )
@@ -90,7 +90,7 @@ def test_a_provider_that_cannot_be_opened_is_told_in_one_sentence(
     place: str, told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ours, half = types.ModuleType("our_payments"), types.SimpleNamespace(name="half")
-    names = ("create", "authorise", "capture", "void", "refund", "read", "page", "notice", "aclose")
+    names = ("methods", "create", "authorise", "capture", "void", "refund", "read", "page", "notice", "aclose")
     whole = types.SimpleNamespace(name="stripe", **dict.fromkeys(names))
     vars(ours).update(open_half=lambda clock, public_url: half, open_stripe=lambda clock, public_url: whole)
     monkeypatch.setitem(sys.modules, "our_payments", ours)

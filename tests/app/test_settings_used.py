@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
 
 from frontrow.app.room_wiring import human_check
@@ -20,7 +21,7 @@ from frontrow.boxoffice.adapters.channels.from_settings import MessageSettings
 from frontrow.cli import work
 from frontrow.cli.deployment_options import find_direct_ledger
 from frontrow.core.errors import ConfigError
-from frontrow.settings.deployment import ServerSettings
+from frontrow.settings.deployment import MailSettings
 from frontrow.settings.platform import (
     _SECTIONS,
     ROOM_SERVE_ONLY,
@@ -29,9 +30,11 @@ from frontrow.settings.platform import (
     read_settings,
 )
 from frontrow.settings.room import RoomSettings
+from frontrow.settings.server import ServerSettings
 from frontrow.settings.traces import TraceSettings
 from frontrow.web.server.platform_server import listen_for_metrics, make_server
 from frontrow.web.site.fans import checkout
+from tests.boxoffice.adapters.channels.service_account import service_account
 from tests.web.api.support import a_server, room_keys, settings_for
 
 FIELDS = [(name, field) for name, kind in _SECTIONS.items() for field in dataclasses.fields(kind)]
@@ -104,6 +107,25 @@ def recording() -> Iterator[set[str]]:
         yield seen
 
 
+async def _use_other_channels(folder: Path) -> None:
+    """Open the channels of Twilio, FCM and SES, each at a server of our own."""
+    account, nobody = folder / "fcm.json", "http://127.0.0.1:1"
+    account.write_bytes(msgspec.json.encode(service_account(nobody)))
+    messages = MessageSettings(
+        sms_url="twilio:AC1?from=+15005550006",
+        sms_key="token",
+        sms_api=nobody,
+        fcm_file=str(account),
+        fcm_api=nobody,
+        aws_key_id="AKIA",
+        aws_secret="secret",
+        ses_api=nobody,
+    )
+    mail = MailSettings("ses:eu-west-1?from=tickets@example.org")
+    async with open_platform(dataclasses.replace(settings_for(folder), mail=mail, messages=messages)):
+        pass
+
+
 async def _use_platform(folder: Path) -> None:
     """Serve as `frontrow serve` does, with every optional part set up."""
     settings = settings_for(folder)
@@ -119,6 +141,7 @@ async def _use_platform(folder: Path) -> None:
         await client.post("/v1/webhooks/stripe")  # money: it has a deadline of its own
         await client.get("/")
         platform.server.telemetry.gate.close_interval()
+    await _use_other_channels(folder)
     keyed = RoomSettings(human="hcaptcha", human_site_key="site", human_secret="secret", human_hostnames=("a.example",))
     for chosen in ("altcha", "hcaptcha"):
         human_check(keyed, room_keys(), "evt", chosen)

@@ -8,9 +8,13 @@ import typer
 from typer.testing import CliRunner
 
 from frontrow.app.command_services import open_people
+from frontrow.app.demo_season import BUSY_ID, EXAMPLE_ID, SOON_ID
 from frontrow.app.ledger_tools import opened_ledger
-from frontrow.app.made_up_events import BUSY_ID, DAY_US, EXAMPLE_ID, OWNER, offer_example
+from frontrow.app.made_up_events import DAY_US, OWNER, offer_example
+from frontrow.boxoffice.events.model.events import EventStatus
 from frontrow.boxoffice.people.model.people import DEFAULT_ORGANISER
+from frontrow.boxoffice.seats.formats.plan_reader import decode_plan
+from frontrow.boxoffice.seats.model.venues import SectionKind
 from frontrow.cli import organiser
 from frontrow.cli.backups import restore
 from frontrow.cli.folder_lock import lock_folder
@@ -20,6 +24,7 @@ from frontrow.core.errors import ConfigError
 from frontrow.core.settings_loader import read_toml
 from frontrow.settings.deployment import read_deployment
 from frontrow.shared.local_time import local_time
+from frontrow.web.site.demo_pages import TOUR
 from tests.web.api.support import put_into
 
 
@@ -92,6 +97,26 @@ async def test_every_start_of_the_demo_says_how_to_look_at_it(tmp_path: Path) ->
         show = (await ledger.catalogue.events(limit=1))[0]
     assert show.id == EXAMPLE_ID, "the one without a queue comes first in every list"
     assert f"{local_time(show.starts_at_us, 'Europe/Vienna'):%H:%M:%S}" == "20:00:00", "an evening at the venue"
+
+
+async def test_the_season_of_the_demo_has_every_kind_of_event(tmp_path: Path) -> None:
+    deployment = read_deployment(None, {}, folder=str(tmp_path))
+    await offer_example(deployment)
+    async with opened_ledger(deployment.ledger_url, auto_migrate=None) as ledger:
+        events = {event.id: event for event in await ledger.catalogue.events(limit=50)}
+        venues = {event.venue_id: await ledger.catalogue.venue(event.venue_id) for event in events.values()}
+        floor = await ledger.catalogue.plan_document(events["evt_late"].plan_hash)
+    assert set(events) >= set(TOUR), "the tour names only what there is"
+    assert floor is not None
+    assert [section.kind for section in decode_plan(floor.encode()).sections] == [SectionKind.AREA]
+    assert {event.currency for event in events.values()} == {"EUR", "GBP", "JPY"}
+    assert len({venue.city for venue in venues.values() if venue}) == 5
+    assert events["evt_philharmonic"].status is EventStatus.SOLD_OUT
+    assert events[SOON_ID].sale_starts_at_us > SystemClock()() > events[EXAMPLE_ID].sale_starts_at_us
+    assert {tier.price.minor for tier in events["evt_rehearsal"].tiers} == {0}
+    assert sum(event.show_id == "shw_play" for event in events.values()) == 3
+    assert events[EXAMPLE_ID].add_ons
+    assert events["evt_match"].ticket_types
 
 
 async def test_a_demo_that_starts_again_says_what_one_organiser_has(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from tests.browser.steps import settled
 _AXE = (Path(__file__).parents[1] / "node" / "node_modules" / "axe-core" / "axe.min.js").read_text()
 _BRING_AXE = "window.bringAxe = function () { if (!window.axe) {" + _AXE + "} };"
 COLOURS = ["color-contrast", "link-in-text-block", "target-size"]  # all that a colour scheme can change, and one more
-MOST_MOVED = 0.05
+MOST_MOVED = 0.01
 SHIFTS = """new PerformanceObserver((list) => { for (const e of list.getEntries()) if (!e.hadRecentInput) window.moved = (window.moved || 0) + e.value; }).observe({ type: "layout-shift", buffered: true })"""  # noqa: E501
 RUN = """(only) => {
   window.bringAxe();

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 from tests.browser.served import WAIT_S, Site
 from tests.support.eventually import eventually_sync
 
-SIGN_IN = r"http\S+/sign-in#\S+"
+SIGN_IN = r"http\S+/sign-in\S*#\S+"
 
 
 def mails_of(site: Site) -> frozenset[Path]:

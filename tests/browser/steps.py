@@ -162,10 +162,13 @@ def landed(page: Page) -> None:
     until(page, "!window.frontrow.map.flying")
 
 
+# what a closed `details` holds is left out: the browser renders none of it, and its transitions never end
 SETTLED = """async () => {
   const painted = () => new Promise((go) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(go))));
   await painted();
-  const moving = document.getAnimations().filter((one) => one.effect?.getComputedTiming().endTime !== Infinity);
+  const ends = ({ effect }) => effect?.getComputedTiming().endTime !== Infinity;
+  const shown = ({ effect }) => !effect?.target || effect.target.checkVisibility();
+  const moving = document.getAnimations().filter((one) => ends(one) && shown(one));
   if (!moving.length) return;
   await Promise.all(moving.map((one) => one.finished.catch(() => null)));
   await painted();

@@ -1,4 +1,4 @@
-"""The checkout changes in place: nothing typed is lost while types, add-ons and codes change the price (issue 26)."""
+"""The checkout changes in place: nothing typed is lost while types, add-ons and codes change the price."""
 
 import asyncio
 import re
@@ -148,6 +148,24 @@ def test_everything_typed_at_human_speed_outlives_slow_changes_of_the_price(
     fan.go_back()
     expect(fan.get_by_role("heading", level=1)).to_be_visible()
     assert not fan.url.startswith("chrome-error"), "Back shows a page"
+
+
+def test_extras_are_counted_by_buttons_up_to_what_one_booking_may_have(fan: Page, site: Site) -> None:
+    at_checkout(fan, site)
+    badge = fan.locator("#choice .row", has_text="Badge")
+    more, fewer = badge.get_by_role("button", name="One more"), badge.get_by_role("button", name="One fewer")
+    expect(more).to_have_accessible_description(re.compile("^Badge"))
+    more.click()
+    expect(fan.locator("#go")).to_have_text("Pay €123")
+    more.click()
+    expect(fan.locator("#go")).to_have_text("Pay €126")
+    fewer.click()
+    expect(fan.locator("#go")).to_have_text("Pay €123")
+    fewer.click()
+    fewer.click()
+    expect(fan.locator("#go")).to_have_text("Pay €120")
+    expect(fan.get_by_label("Badge")).to_have_value("0")
+    assert is_same_document(fan)
 
 
 def test_a_change_that_cannot_be_sent_is_said_kept_and_sent_again(fan: Page, site: Site) -> None:

@@ -1,4 +1,4 @@
-"""One declined card is not the end (issue 26, B9): more cards within the hold, then the same seats again if they are
+"""One declined card is not the end (B9): more cards within the hold, then the same seats again if they are
 free; and the other way for hot sales."""
 
 from dataclasses import replace
@@ -62,6 +62,17 @@ def test_three_cards_then_the_same_seats_again(profile: Any, site: Site, scripts
     assert second.seats == read_booking(site, first).seats
     pay(page)
     page.wait_for_url("**/bookings/**")
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_on_a_phone_a_decline_is_said_beside_the_card(profile: Any, site: Site, scripts: bool) -> None:
+    """Before: it was said at the top, and the card's fields were a screen further down."""
+    page: Page = profile(390, 844, java_script_enabled=scripts).new_page()
+    at_checkout(page, site)
+    pay(page, DECLINED)
+    expect(page.get_by_role("alert")).to_contain_text("Your bank declined")
+    expect(page.get_by_role("alert")).to_be_in_viewport()
+    expect(page.locator("#card")).to_be_in_viewport()
 
 
 def test_the_same_seats_are_not_offered_when_one_is_gone(fan: Page, site: Site) -> None:

@@ -16,6 +16,7 @@ import pyotp
 import pytest
 from playwright.sync_api import Page, expect
 
+from frontrow.web.site.demo_pages import TOUR
 from tests.browser.steps import choose, get_tickets, pay, until
 from tests.support.eventually import eventually_sync
 from tests.web.api.support import room_keys
@@ -106,6 +107,9 @@ def test_the_demo_says_what_to_look_at_and_shows_its_mails(fan: Page, served: di
     fan.goto(served["what to look at"])
     for name in ("Aurora: the one night", "Solstice: everybody wants in", "My tickets", "API"):
         expect(fan.get_by_role("main").get_by_role("link", name=name)).to_be_visible()
+    tour = fan.locator(".tour a")
+    expect(tour).to_have_count(len(TOUR))
+    assert "Harbour Ground" in tour.nth(list(TOUR).index("evt_match")).inner_text()
     mail = fan.get_by_role("link", name=re.compile("Your tickets for Aurora")).first
     fan.get_by_role("link", name="Read the mail").click()
     eventually_sync(lambda: mail.is_visible() or look_again(fan), 60)
@@ -121,11 +125,41 @@ def test_the_demo_says_what_to_look_at_and_shows_its_mails(fan: Page, served: di
     fan.wait_for_url("**/bookings/**")
 
 
-def test_a_fan_of_the_busy_event_waits_behind_others_and_gets_in(fan: Page, served: dict[str, str]) -> None:
+def test_every_kind_of_event_of_the_demo_shows_what_its_fans_do(fan: Page, served: dict[str, str]) -> None:
+    home = served["what to look at"].removesuffix("/demo")
+    buttons = {
+        "evt_match": "Get tickets",
+        "evt_late": "Get tickets",
+        "evt_philharmonic": "Join the waitlist",
+        "evt_night_garden": "Enter the waiting room",
+    }
+    for event_id, name in buttons.items():
+        fan.goto(f"{home}/events/{event_id}")
+        expect(fan.locator(".buy .act")).to_have_text(name)
+    fan.goto(home)
+    expect(fan.get_by_role("link", name="The Quick and the Slow")).to_contain_text("and 2 more dates")
+    posters = {fan.request.get(f"{home}/events/evt_play_{number}/poster.png").body() for number in (1, 2, 3)}
+    assert len(posters) == 1, "all dates of a show look alike"
+    fan.goto(f"{home}/events/evt_late")
+    expect(fan.locator(".buy h2")).to_have_text("700 standing places free")
+    fan.goto(f"{home}/events/evt_play_1")
+    expect(fan.locator(".days li")).to_have_count(2)
+    fan.goto(f"{home}/events/evt_rehearsal")
+    get_tickets(fan)
+    until(fan, "window.frontrow")
+    choose(fan)
+    fan.locator("#go").click()
+    expect(fan.locator("#email")).to_be_visible()
+    expect(fan.locator("#card")).to_be_hidden()
+
+
+def test_a_fan_of_the_busy_event_sees_the_line_move_and_gets_in(fan: Page, served: dict[str, str]) -> None:
     fan.goto(served["a waiting room"])
     fan.get_by_role("button", name="Get tickets").click()
     fan.wait_for_selector("#wait:not([hidden])")
     expect(fan.locator("#ahead")).to_have_text(re.compile(r"^[1-9]"))
     expect(fan.get_by_role("progressbar")).to_be_visible()
     expect(fan.get_by_text("The people before you are simulated.")).to_be_visible()
+    before = int(fan.locator("#ahead").inner_text())
+    until(fan, "(before) => parseInt(document.querySelector('#ahead').textContent) < before", before)
     fan.wait_for_url("**/seats", timeout=180_000)

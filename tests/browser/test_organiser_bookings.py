@@ -57,6 +57,14 @@ def sold(site: Site, *seats: str, fan: str, pay: bool = True) -> Booking:
     return found
 
 
+MIDDLE_OF_TEXT = """(cell) => {
+  const text = document.createRange();
+  text.selectNodeContents(cell);
+  const { top, bottom } = text.getBoundingClientRect();
+  return (top + bottom) / 2;
+}"""
+
+
 @pytest.fixture
 def staff_page(profile: Any, hall: Site) -> Page:
     page: Page = profile().new_page()
@@ -70,7 +78,11 @@ def test_b12_a_refund_asked_for_on_the_page_is_in_the_ledger(staff_page: Page, h
     staff_page.get_by_label("Name, email, booking number or seat").fill("eve@example.org")
     staff_page.get_by_role("button", name="Search").click()
     staff_page.get_by_role("link", name=booking.id[-8:]).click()
-    staff_page.get_by_label("101-A-2").uncheck()
+    row = staff_page.get_by_role("row").filter(has=staff_page.get_by_label("101, Row A, Seat 2"))
+    box, price = row.get_by_role("checkbox").bounding_box(), row.locator("td").last.evaluate(MIDDLE_OF_TEXT)
+    assert box is not None
+    assert abs(box["y"] + box["height"] / 2 - price) < 3, "the price is on the line of its checkbox"
+    staff_page.get_by_label("101, Row A, Seat 2").uncheck()
     staff_page.get_by_role("button", name="Refund", exact=True).click()
     dialog = staff_page.get_by_role("dialog", name="Refund", exact=True)
     expect(dialog).to_contain_text("€")
@@ -83,7 +95,7 @@ def test_b12_a_refund_asked_for_on_the_page_is_in_the_ledger(staff_page: Page, h
         return [(len(one.seats), one.reason) for one in await platform.ledger.payments.refunds_of(booking.id)]
 
     assert hall.call(refunds) == [(1, "organiser:ill")]
-    expect(staff_page.get_by_text("Refund for 101-A-1")).to_be_visible()
+    expect(staff_page.get_by_text("Refund for 101, Row A, Seat 1")).to_be_visible()
 
 
 def test_b13_seats_are_withheld_on_the_map_by_seat_row_and_section(staff_page: Page, hall: Site) -> None:
@@ -120,11 +132,11 @@ def test_b13_seats_are_withheld_on_the_map_by_seat_row_and_section(staff_page: P
     until(staff_page, "document.querySelector('fr-seatmap').model")
     for seat in ("104-A-3", "104-A-6", "104-A-7", "104-A-7"):  # the last one is put back
         click_seat(staff_page, seat)
-    expect(staff_page.get_by_label("104-A-7")).to_have_count(0)
+    expect(staff_page.get_by_label("104, Row A, Seat 7")).to_have_count(0)
     total = staff_page.locator("#total")
     expect(total).to_contain_text("€")
     full = total.inner_text()
-    staff_page.get_by_label("104-A-3").select_option("Child")
+    staff_page.get_by_label("104, Row A, Seat 3").select_option("Child")
     expect(total).not_to_have_text(full)
     staff_page.get_by_role("button", name="Sell", exact=True).click()
     expect(staff_page.get_by_role("status").first).to_contain_text("Sold.")
@@ -141,19 +153,20 @@ def test_b13_a_booking_moves_to_seats_chosen_on_the_map(staff_page: Page, hall: 
     expect(staff_page.locator("#picked")).to_have_text("–")
     click_seat(staff_page, "102-B-2")
     click_seat(staff_page, "102-B-3")  # one seat is wanted: the second choice replaces the first
-    expect(staff_page.locator("#picked")).to_have_text("102-B-3")
+    expect(staff_page.locator("#picked")).to_have_text("102, Row B, Seat 3")
     staff_page.locator("#move").click()
     dialog = staff_page.get_by_role("dialog", name="Move seats?")
-    expect(dialog).to_contain_text("102-A-1 → 102-B-3")
+    expect(dialog).to_contain_text("102, Row A, Seat 1 → 102, Row B, Seat 3")
     dialog.get_by_role("button", name="Move seats").click()
     expect(staff_page.get_by_role("status").first).to_contain_text("Moved.")
-    expect(staff_page.get_by_label("102-B-3")).to_be_visible()
+    expect(staff_page.get_by_label("102, Row B, Seat 3")).to_be_visible()
 
 
 def test_b13_who_is_invited_becomes_a_member(staff_page: Page, hall: Site) -> None:
     staff_page.goto(f"{hall.url}/organiser/team")
     staff_page.get_by_label("Email", exact=True).fill("grace@example.org")
-    staff_page.locator("#role").select_option("manager")
+    expect(staff_page.get_by_text("Scans tickets at the gate and finds bookings there.").first).to_be_visible()
+    staff_page.get_by_role("radio", name="Manager").first.check()
     staff_page.get_by_role("button", name="Invite", exact=True).click()
     expect(staff_page.get_by_role("status").first).to_contain_text("Invited.")
 

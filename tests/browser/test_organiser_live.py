@@ -1,5 +1,6 @@
 """The live sale in a browser (B13, B19): figures move while a fan buys, levers say who is affected, it recovers."""
 
+import itertools
 import re
 from collections.abc import Iterator
 from datetime import datetime
@@ -24,6 +25,21 @@ DAY_US = 86_400 * US_PER_S
 ODD_LANGUAGE = (
     "Object.defineProperty(Navigator.prototype, 'language', { get: () => 'en-US@posix', configurable: true })"
 )
+
+
+# two hours of frames, one per second; how old each point is that was kept
+HOURS_OF_FRAMES = """() => {
+  const { charts } = window.live, first = charts.points.at(-1).at_s;
+  for (let s = 1; s <= 7200; s++) charts.push({ ...charts.points.at(-1), at_s: first + s });
+  return charts.points.map((one) => first + 7200 - one.at_s);
+}"""
+SPANNING = """(minutes) => window.live.charts.plots.length === 4 &&
+  window.live.charts.plots.every(({ plot }) => plot.scales.x.max - plot.scales.x.min === minutes * 60)"""
+JUDGED = """([now, rate]) => {
+  document.querySelector("#rate").value = rate;
+  window.live.levers.show(now, false);
+  return document.querySelector("#eta").textContent;
+}"""
 
 
 @pytest.fixture(scope="module")
@@ -145,6 +161,72 @@ def _set(page: Page, lever: str, label: str, value: str, button: str) -> None:
     dialog.get_by_label(label).fill(value)
     dialog.get_by_role("button", name=button).click()
     expect(dialog).to_have_count(0)
+
+
+def test_the_activity_says_what_changed_from_what_to_what_at_once(profile: Any, stage: Site) -> None:
+    page, other = watching(profile, stage), watching(profile, stage)
+    _set(page, "Rate", "People per second, at most", "31", "Set the rate")
+    _set(page, "Rate", "People per second, at most", "64", "Set the rate")
+    newest = page.locator("#acts li").first
+    expect(newest).to_contain_text("Waiting room adjusted", timeout=SLOW_MS)
+    expect(newest.locator(".detail")).to_have_text("People per second, at most: from 31 to 64", timeout=SLOW_MS)
+    expect(other.locator("#acts .detail").first).to_have_text(
+        "People per second, at most: from 31 to 64", timeout=SLOW_MS
+    )
+    expect(other.locator("[data-below=admitted]")).to_have_text("0 per second now, at most 64", timeout=SLOW_MS)
+
+
+def test_the_charts_show_five_fifteen_or_sixty_minutes(profile: Any, stage: Site) -> None:
+    page = watching(profile, stage)
+    until(page, "window.live.charts.points.length > 1")
+    until(page, SPANNING, 15)
+    for minutes in (60, 5):
+        page.get_by_role("radio", name=f"{minutes} min", exact=True).check()
+        until(page, SPANNING, minutes)
+
+
+def test_an_hour_of_frames_is_kept_whole_whatever_is_shown(profile: Any, stage: Site) -> None:
+    """Every second of the last five minutes, every fifth of the hour before; the page may stay open all day."""
+    page = watching(profile, stage)
+    until(page, "window.live.charts.points.length > 0")
+    ages = page.evaluate(HOURS_OF_FRAMES)
+    assert max(ages) <= 3_600 + 1_000, "older points go, a thousand at a time"
+    assert [age for age in ages if age < 300] == list(range(299, -1, -1))
+    assert min(older - newer for older, newer in itertools.pairwise(ages) if newer > 1_800) == 5
+
+
+def test_no_axis_counts_parts_of_people(profile: Any, stage: Site) -> None:
+    """Before: from 0 to 1 in steps of 0.2 people."""
+    page = watching(profile, stage)
+    until(page, "window.live.charts.points.length > 1")
+    for chart in ("c-line", "c-seats"):
+        ticks = page.evaluate(
+            """(id) => window.live.charts.plots.map(({ plot }) => plot)
+                .find(({ root }) => root.parentElement.id === id).axes[1]._splits""",
+            chart,
+        )
+        assert ticks, chart
+        assert all(tick == int(tick) for tick in ticks), chart
+
+
+def test_the_rate_is_judged_in_one_sentence_that_knows_the_capacity(profile: Any, stage: Site) -> None:
+    page = watching(profile, stage)
+    inside = {"waiting": 90, "active": 0, "capacity": 500}
+    for now, rate, sentence in (
+        ({"waiting": 0}, 2, "Nobody is waiting now."),
+        ({}, 3, "All 90 who wait would be inside in 30 s."),
+        (
+            {"active": 10, "capacity": 40},
+            3,
+            "30 of 90 who wait would be inside in 10 s. "
+            "Then the capacity of 40 is reached, and people come in as others leave.",
+        ),
+        ({"active": 500}, 3, "The capacity of 500 is reached: people come in as others leave, whatever the rate."),
+        ({}, 0, "At this rate nobody is let in."),
+    ):
+        assert page.evaluate(JUDGED, [inside | now, rate]) == sentence
+    page.get_by_role("button", name="Rate", exact=True).click()
+    expect(page.get_by_role("dialog").locator("#eta")).to_have_text("Nobody is waiting now.")
 
 
 def test_a_lost_server_is_seen_and_the_figures_come_back_by_themselves(profile: Any, stage: Site) -> None:

@@ -152,7 +152,7 @@ def test_a_wrong_price_and_a_wrong_percentage_are_each_marked_and_kept(staff_pag
     ("step", "label", "typed", "field", "said"),
     [
         ("sale", "The sale ends", "2001-01-01T10:00", "sale_ends", ""),
-        ("seats", "Seats that are not sold", "FA\nNowhere-1", "withheld", "line 2: there is no section Nowhere"),
+        ("seats", "Seats that are not sold", "FA\nNowhere-1", "withheld", "Line 2 names no seats of this plan."),
     ],
 )
 def test_a_wrong_value_of_a_draft_is_said_at_its_field(
@@ -214,12 +214,12 @@ def test_a_plan_that_cannot_be_read_is_named_by_line_and_column_and_a_good_one_i
     staff_page.get_by_label("A table (CSV)").check()
     staff_page.get_by_label("or paste it here").fill("section,row,seat\nA,1,1\nA,1,1\nB,,2\n")
     staff_page.get_by_role("button", name="Preview").click()
-    expect(staff_page.locator("#text-err")).to_contain_text("line 3, column seat: A-1-1 is already on line 2")
-    expect(staff_page.locator("#text-err")).to_contain_text("line 4, column row")
+    expect(staff_page.locator("#text-err")).to_contain_text("Line 3: section, row and seat")
+    expect(staff_page.locator("#text-err")).to_contain_text("Line 4: section, row and seat")
     staff_page.get_by_label("A pretix seating plan (JSON)").check()
     staff_page.get_by_label("or paste it here").fill('{"name": "x",\n "zones": [}')
     staff_page.get_by_role("button", name="Preview").click()
-    expect(staff_page.locator("#text-err")).to_contain_text("line 2, column 12")
+    expect(staff_page.locator("#text-err")).to_contain_text("Line 2, column 12")
     staff_page.locator("#file").set_input_files({"name": "club.csv", "mimeType": "text/csv", "buffer": TABLE.encode()})
     expect(staff_page.get_by_label("or paste it here")).to_have_value(TABLE)
     staff_page.get_by_role("button", name="Preview").click()
@@ -320,6 +320,17 @@ def is_opened(page: Page) -> None:
     page.locator("#board").scroll_into_view_if_needed()
 
 
+# What is written on canvases, and how much it is stretched.
+NOTE_WRITTEN = """
+window.written = [];
+const { fillText } = CanvasRenderingContext2D.prototype;
+CanvasRenderingContext2D.prototype.fillText = function (text, ...at) {
+  window.written.push([text, this.getTransform().a / devicePixelRatio]);
+  return fillText.call(this, text, ...at);
+};
+"""
+
+
 @pytest.fixture
 def board(profile: Any, site: Site) -> Page:
     """The page on which seats are arranged, of a venue with the blocks A and B, each of two rows of twelve seats."""
@@ -365,6 +376,16 @@ def test_a_block_is_rotated_by_its_grip_and_a_frame_chooses_several(board: Page)
     left, top = board.evaluate(SPOT, [0, 0, 0])
     drag(board, (left - 25, top - 25), 600, 600)
     expect(board.get_by_role("heading", name="2 items")).to_be_visible()
+
+
+def test_names_on_the_board_are_written_in_the_size_they_are_shown_in(board: Page) -> None:
+    """Before: a small font was stretched, and its letters stood apart: "S TAGE"."""
+    board.add_init_script(NOTE_WRITTEN)
+    board.reload()
+    is_opened(board)
+    written = board.evaluate("window.written")
+    assert {"A", "B"} <= {text for text, _ in written}
+    assert {scale for _, scale in written} == {1}
 
 
 def test_a_row_is_moved_and_bent_by_keys(board: Page) -> None:
@@ -446,7 +467,7 @@ def test_codes_are_made_taken_along_and_imported(staff_page: Page, site: Site) -
     assert all(re.fullmatch(r"VF-\w{7}-\w{13},general", line) for line in lines[1:])
     staff_page.get_by_label("or paste it here").fill("code,lane\nabcd,nowhere")
     staff_page.get_by_role("button", name="Import", exact=True).click()
-    expect(staff_page.locator("#text-err")).to_contain_text("line 2")
+    expect(staff_page.locator("#text-err")).to_contain_text("Line 2")
     staff_page.get_by_label("or paste it here").fill("code,lane\nabcd,general")
     go_on(staff_page, "Import", "**?done=imported")
 
@@ -602,8 +623,8 @@ def choose_brand(page: Page, site: Site) -> None:
     light, dark = (page.locator(f".look.{scheme}") for scheme in ("light", "dark"))
     for own in ("dark", "light"):  # without a colour of one's own, in either scheme of the page
         page.emulate_media(color_scheme=own)  # type: ignore[arg-type]
-        expect(light.locator(".btn")).to_have_css("background-color", "rgb(51, 64, 196)")
-        expect(dark.locator(".btn")).to_have_css("background-color", "rgb(152, 162, 255)")
+        expect(light.locator(".btn")).to_have_css("background-color", "rgb(154, 23, 80)")
+        expect(dark.locator(".btn")).to_have_css("background-color", "rgb(255, 143, 184)")
     page.locator("#colour").fill("#ffd400")
     for look in (light, dark):
         expect(look.locator(".btn")).to_have_css("background-color", "rgb(255, 212, 0)")

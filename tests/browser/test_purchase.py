@@ -3,11 +3,13 @@
 import re
 from typing import Any
 
+import pytest
 import zxingcpp
 from PIL import Image
 from playwright.sync_api import Page, expect
 
 from frontrow.app.wiring import Platform
+from frontrow.boxoffice.checkout import visit_keeper
 from tests.browser.served import Site, put_hall
 from tests.browser.steps import (
     EVENT_ID,
@@ -78,9 +80,9 @@ def test_b2_a_purchase_by_keyboard_only(fan: Page, site: Site) -> None:
     fan.keyboard.press("ArrowDown")
     said(fan, "seats free")
     fan.keyboard.press("Enter")
-    said(fan, "row ")
+    said(fan, "Row ")
     spoken = fan.locator("#say").inner_text()
-    assert re.fullmatch(r"Section .+, row \w+, seat \d+, €\d+, (free|taken|held by somebody).*", spoken), spoken
+    assert re.fullmatch(r".+, Row \w+, Seat \d+, €\d+, (free|taken|held by somebody).*", spoken), spoken
     landed(fan)
     fan.keyboard.press("ArrowRight")
     until(fan, "(before) => document.querySelector('#say').textContent !== before", spoken)
@@ -110,15 +112,16 @@ def test_the_grid_of_seats_is_one_stop_and_arrows_move_in_it(fan: Page, site: Si
     after = fan.evaluate("document.activeElement.dataset.seat")
     assert int(after) == int(before) + 1
     label = fan.evaluate("document.activeElement.getAttribute('aria-label')")
-    assert re.fullmatch(r"Section .+, row \w+, seat \d+, €\d+, (free|taken|held by somebody).*", label)
+    assert re.fullmatch(r".+, Row \w+, Seat \d+, €\d+, (free|taken|held by somebody).*", label)
     labels = fan.locator("#grid [data-seat]").evaluate_all("all => all.map((one) => one.getAttribute('aria-label'))")
-    assert all(re.match(r"Section .+, row \w+, seat \d+, €\d+, \w+", one) for one in labels)
+    assert all(re.match(r".+, Row \w+, Seat \d+, €\d+, \w+", one) for one in labels)
 
 
 def test_a_purchase_on_a_small_screen_with_the_best_seats(profile: Any, site: Site) -> None:
     page = profile(390, 844, has_touch=True, is_mobile=True).new_page()
     enter(page, site)
     page.get_by_role("button", name="Find best available").tap()
+    page.get_by_role("button", name="Continue with 2 seats").tap()
     pay(page)
     page.wait_for_url("**/bookings/**")
     expect(page.locator(".ticket")).to_have_count(2)
@@ -134,7 +137,7 @@ def test_a_purchase_without_javascript_from_the_list(profile: Any, site: Site) -
     free = page.locator("input[name=seat]:not([disabled])")
     label = free.first.get_attribute("aria-label")
     assert label is not None
-    assert re.fullmatch(r"Section .+, row \w+, seat \d+, €\d+, free.*", label)
+    assert re.fullmatch(r".+, Row \w+, Seat \d+, €\d+, free.*", label)
     free.first.check()
     page.get_by_role("button", name="Hold these seats").click()
     pay(page, "4242424242424242")
@@ -214,3 +217,20 @@ def test_b2_a_seat_taken_by_somebody_turns_grey_for_everybody_and_leaves_the_bas
     expect(watching.locator(f"[data-seat='{seat}']")).to_have_attribute("aria-label", re.compile("held by someone"))
     expect(watching.locator("#notes")).to_contain_text("Someone was faster")
     assert watching.evaluate("window.frontrow.model.mine.size") == 0
+
+
+def test_who_buys_again_at_once_comes_in_anew_and_loses_nothing(
+    fan: Page, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before: for a second after a purchase, "Get tickets" led back into the visit that had bought. It ended while the
+    fan was choosing, and the choice was lost."""
+    monkeypatch.setattr(visit_keeper, "pause_after", lambda took_s: 3_600)  # it comes by too late
+    with Site(tmp_path / "again", put_hall) as site:
+        for _ in range(2):
+            fan.goto(f"{site.url}/events/{EVENT_ID}")
+            get_tickets(fan)
+            until(fan, "window.frontrow")
+            choose(fan, 2)
+            fan.locator("#go").click()
+            pay(fan)
+            fan.wait_for_url("**/bookings/**")

@@ -101,6 +101,37 @@ COVERED = """() => {
   const legend = document.querySelector(".legend").getBoundingClientRect(), { map, model } = window.frontrow;
   return model.box[1] * map.view.camera.k + map.view.camera.y + map.getBoundingClientRect().top < legend.bottom;
 }"""
+# Pixels of the ring, and those of them that lie over names.
+RINGED = """() => {
+  const { view } = window.frontrow.map, { over, dpr } = view;
+  const { data } = view.og.getImageData(0, 0, over.width, over.height);
+  const seen = (x, y) => data[4 * (Math.round(y) * over.width + Math.round(x)) + 3] > 0;
+  let ring = 0, hidden = 0;
+  for (let at = 3; at < data.length; at += 4) ring += Number(data[at] > 0);
+  for (const [x0, y0, x1, y1] of view.prints.boxes)
+    for (let x = Math.max(0, Math.ceil(x0 * dpr) + 1); x < Math.min(over.width, x1 * dpr - 1); x++)
+      for (let y = Math.max(0, Math.ceil(y0 * dpr) + 1); y < Math.min(over.height, y1 * dpr - 1); y++)
+        hidden += Number(seen(x, y));
+  return { ring, hidden };
+}"""
+# How many seats lie under the legend or the buttons: of a section, or of the venue.
+UNDER_CONTROLS = """(s) => {
+  const { map, model } = window.frontrow, { k, x, y } = map.view.camera, at = map.getBoundingClientRect();
+  const boxes = [...document.querySelectorAll(".legend, .zoom")].map((one) => one.getBoundingClientRect());
+  const from = s < 0 ? 0 : model.sections[s].base, to = s < 0 ? model.n : from + model.sections[s].n;
+  let under = 0;
+  for (let i = from; i < to; i++) {
+    const sx = model.x[i] * k + x + at.left, sy = model.y[i] * k + y + at.top;
+    under += Number(boxes.some((b) => sx > b.left && sx < b.right && sy > b.top && sy < b.bottom));
+  }
+  return under;
+}"""
+# Seats of the list that stick out of it to the side.
+CUT = """() => {
+  const { left, right } = document.querySelector("#scroll").getBoundingClientRect();
+  return [...document.querySelectorAll("#grid [role=gridcell]")].map((one) => one.getBoundingClientRect())
+    .filter((one) => one.width && (one.left < left || one.right > right)).length;
+}"""
 IN_THE_MIDDLE = """() => {
   const { map, model } = window.frontrow, { k, x, y } = map.view.camera, [mx, my] = map.view.middle;
   return model.hit((mx - x) / k, (my - y) / k, 200);
@@ -283,6 +314,27 @@ def test_on_a_phone_a_tap_opens_a_section_and_the_next_one_picks_a_seat(phone: P
     )
 
 
+@pytest.mark.parametrize(("width", "height"), [(390, 844), (1280, 800), (1920, 1080)])
+def test_neither_legend_nor_buttons_cover_a_seat(open_map: Any, width: int, height: int) -> None:
+    page = open_map(width, height)
+    assert page.evaluate(UNDER_CONTROLS, -1) == 0, "of the whole venue"
+    page.evaluate("window.frontrow.map.flyTo(2)")
+    landed(page)
+    assert page.evaluate(UNDER_CONTROLS, 2) == 0, "of the section one looks at"
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_no_seat_of_the_list_is_cut(open_map: Any, width: int) -> None:
+    """Before: a row ended at seat 9 on a laptop."""
+    page = open_map(width)
+    if width < 500:
+        page.get_by_role("button", name="List only").click()
+    page.locator("#list button").first.click()
+    seats = page.locator("#grid [role=row]").first.get_by_role("gridcell")
+    expect(seats.nth(9)).to_be_visible()
+    assert page.evaluate(CUT) == 0
+
+
 def test_the_keyboard_shows_where_it_is(open_map: Any) -> None:
     page = open_map()
     box = page.locator("fr-seatmap").bounding_box()
@@ -294,6 +346,16 @@ def test_the_keyboard_shows_where_it_is(open_map: Any) -> None:
         page.keyboard.press("Tab")
     assert page.screenshot(clip=edge) != before, "a ring around the map"
     assert page.evaluate("window.frontrow.map.view.options.focusSection") >= 0, "and around a section of it"
+
+
+def test_the_ring_around_a_section_hides_no_name_of_a_row(open_map: Any) -> None:
+    """Before: the ring was painted over the letters at the edge of the section."""
+    page = open_map()
+    page.evaluate("window.frontrow.map.flyTo(2)")
+    landed(page)
+    until(page, "window.frontrow.map.view.prints.boxes.length > 4")
+    assert page.evaluate(RINGED)["ring"] > 100, "there is a ring"
+    until(page, f"() => ({RINGED})().hidden === 0")
 
 
 def test_a_tip_goes_with_what_it_describes(open_map: Any, site: Site) -> None:
@@ -358,11 +420,11 @@ def test_back_reload_and_another_tab_find_the_hold_and_change_it(fan: Page, site
     expect(fan.locator("#held")).to_contain_text("3 seats held")
     assert mine(fan) == [second, second + 1, second + 2]
     fan.set_viewport_size({"width": 390, "height": 844})
-    expect(fan.locator("#held").get_by_role("link", name="Continue to checkout")).to_be_in_viewport()
+    expect(fan.get_by_role("button", name="Continue to checkout")).to_be_in_viewport()
     fan.evaluate("(i) => window.frontrow.pick(i)", second)
     expect(fan.get_by_role("button", name="Continue with 2 seats")).to_be_in_viewport()
     fan.evaluate("(i) => window.frontrow.pick(i)", second)
-    fan.locator("#held").get_by_role("link", name="Continue to checkout").click()
+    fan.get_by_role("button", name="Continue to checkout").click()
     fan.wait_for_url(checkout)
     fan.go_back()
     fan.locator("#held").get_by_role("button", name="Release").click()

@@ -15,7 +15,7 @@ from frontrow.boxoffice.holds.model.bookings import HoldEnded
 from frontrow.boxoffice.messages.mail_links import LinkPurpose
 from frontrow.boxoffice.tickets.model.wallets import Wallet, WalletKeys
 from frontrow.core.errors import Forbidden, Unavailable
-from frontrow.waitingroom.entrance.entrance_limits import TooManyRequests
+from frontrow.waitingroom.entrance.person_and_address_limits import TooManyRequests
 from tests.browser.mails import sign_in
 from tests.browser.served import Site, put_hall
 from tests.browser.steps import EVENT_ID, SHORT_ID, be_let_in, choose, enter, fill_checkout, hold_at_once, landed, pay

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tests.containers.engine import Engine, Failed
 from tests.containers.stand_ins import STAND_INS, archive_of, debian, full_name, python_image, repository
+from tests.pythons.debian_roots import OWN_MOUNTS
 
 TRIES = 3
 BASE_WITHIN_S, BUILD_WITHIN_S = 600, 1_200
@@ -43,7 +44,7 @@ def make_debian(engine: Engine, suite: str, uri: str, say: Say) -> None:
     assert program
     for number in range(1, TRIES + 1):
         with tempfile.TemporaryDirectory(prefix="frontrow-debian-") as folder:
-            words = [program, "--variant=minbase", suite, folder, uri]
+            words = [*OWN_MOUNTS, program, "--variant=minbase", suite, folder, uri]
             done = subprocess.run(words, capture_output=True, text=True, timeout=BASE_WITHIN_S)
             if done.returncode == 0:
                 shutil.rmtree(Path(folder, "var/cache/apt"), ignore_errors=True)

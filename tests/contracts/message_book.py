@@ -4,9 +4,13 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+import msgspec
+
 from frontrow.boxoffice.messages.delivery_retries import apply_outcome
+from frontrow.boxoffice.messages.model.channel_reports import BlockedAddress, ReportKind
 from frontrow.boxoffice.messages.model.messages import (
     Buyer,
+    CodeAnswer,
     Contact,
     Delivery,
     Endpoint,
@@ -237,6 +241,60 @@ async def the_page_has_each_message_once_newest_first(bench: Bench) -> None:
     await bench.one.messages.put_in_app([], bench.now_us)
 
 
+async def an_address_is_blocked_until_it_is_opened(bench: Bench) -> None:
+    book, email = bench.one.messages, f"{bench.event}@example.org"
+    (block,) = book.make_block_writes("email", email.upper(), ReportKind.BOUNCED, "x" * 500, bench.now_us)
+    for number in range(2):  # a second report changes nothing but the detail
+        assert await book.once(f"reports {bench.event}", str(number), [block], bench.now_us)
+    found = await bench.two.messages.blocked([("email", email), ("sms", email), ("email", "other@example.org")])
+    assert list(found) == [("email", email)]
+    assert found["email", email] == BlockedAddress("email", ReportKind.BOUNCED, "x" * 200, bench.now_us)
+    (start,) = book.make_unblock_writes("email", email, ReportKind.STOPPED)
+    assert await book.once(f"reports {bench.event}", "start", [start], bench.now_us)
+    assert await bench.two.messages.blocked([("email", email)]), "START takes back STOP and nothing else"
+    assert await bench.two.messages.unblock("email", email, bench.now_us)
+    assert not await bench.two.messages.blocked([("email", email)])
+    assert await book.blocked([]) == {}
+
+
+async def a_code_proves_a_number_once_and_nobody_guesses_it(bench: Bench) -> None:
+    fan, book = f"fan {bench.event}", bench.one.messages
+
+    def typed(code: str) -> Callable[[str], str]:
+        return lambda phone: f"{phone} {code}"
+
+    async def tried(code: str, at_us: int = 0) -> CodeAnswer:
+        return await bench.two.messages.check_phone_code(fan, typed(code), bench.now_us + at_us)
+
+    assert await tried("1") is CodeAnswer.OVER, "none was sent"
+    await book.put_phone_code(fan, "+431", "+431 1", bench.now_us + 10, bench.now_us)
+    assert await tried("1", 10) is CodeAnswer.OVER, "it ends exactly then"
+    await book.put_phone_code(fan, "+432", "+432 2", bench.now_us + 10, bench.now_us)
+    calls = (bench.either(n).messages.check_phone_code(fan, typed("9"), bench.now_us) for n in range(CALLERS))
+    answers = await asyncio.gather(*calls)
+    assert answers.count(CodeAnswer.WRONG) == 5, "of many guesses at once five are looked at"
+    assert await tried("2") is CodeAnswer.OVER
+    await book.put_phone_code(fan, "+433", "+433 3", bench.now_us + 10, bench.now_us)
+    calls = (bench.either(n).messages.check_phone_code(fan, typed("3"), bench.now_us + 9) for n in range(4))
+    assert sorted(await asyncio.gather(*calls)) == ["over"] * 3 + ["right"]
+    contact = await bench.two.messages.contact(fan)
+    assert contact is not None
+    assert (contact.phone, contact.takes_sms) == ("+433", True)
+    await book.put_contact(msgspec.structs.replace(contact, phone="+434"), bench.now_us)
+    assert not (await bench.two.messages.contact(fan)).takes_sms, "another number is not proven"  # type: ignore[union-attr]
+    await book.put_contact(contact, bench.now_us)
+    assert (await bench.two.messages.contact(fan)).takes_sms  # type: ignore[union-attr]
+
+
+async def a_device_that_is_gone_is_forgotten_alone(bench: Bench) -> None:
+    fan, book = f"fan {bench.event}", bench.one.messages
+    devices = tuple(f'{{"endpoint":"fcm:{bench.event}{n}"}}' for n in range(2))
+    await book.put_contact(Contact(fan, push=devices), bench.now_us)
+    await book.drop_device("somebody else", f"fcm:{bench.event}1", bench.now_us)
+    await book.drop_device(fan, f"fcm:{bench.event}0", bench.now_us)
+    assert (await bench.two.messages.contact(fan)).push == devices[1:]  # type: ignore[union-attr]
+
+
 CHECKS: list[Check] = [
     of_many_callers_with_one_message_exactly_one_acts,
     a_lane_is_claimed_to_one_worker_and_no_lane_waits_for_another,
@@ -247,4 +305,7 @@ CHECKS: list[Check] = [
     a_booking_is_found_by_a_part_of_its_number_or_of_its_buyers_address,
     the_page_has_each_message_once_newest_first,
     many_messages_are_heard_once_each_in_one_step,
+    an_address_is_blocked_until_it_is_opened,
+    a_code_proves_a_number_once_and_nobody_guesses_it,
+    a_device_that_is_gone_is_forgotten_alone,
 ]

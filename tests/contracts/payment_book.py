@@ -86,6 +86,22 @@ def owed(bench: Bench, payment: Payment, number: int, *seats: int, fee: int = 0)
 
 
 @check
+async def a_payment_keeps_its_account_and_what_it_was_paid_with(bench: Bench) -> None:
+    hold = await bench.hold(1, amount_minor=4500, prices_minor=(4500,))
+    new = Payment(
+        "pay_account", hold.booking_id, 1, "bank", 4500, "EUR", account="acct_hall", changed_at_us=bench.now_us
+    )
+    await bench.one.payments.save_payment(new, now_us=bench.now_us, move=Move.BEGIN_PAYMENT, fence=hold.fence)
+    assert await bench.two.payments.payments_of(hold.booking_id) == [new]
+    chosen = new.moved(PaymentState.OPEN, bench.now_us, ref="ref_account", paid_with="ideal")
+    await bench.two.payments.save_payment(chosen, now_us=bench.now_us)
+    assert await bench.one.payments.payment(new.id) == chosen
+    found = await bench.one.payments.payment_by_ref("bank", "ref_account")
+    assert found is not None
+    assert (found.account, found.paid_with) == ("acct_hall", "ideal")
+
+
+@check
 async def a_payment_and_the_bookings_move_are_written_together(bench: Bench) -> None:
     hold, payment = await begun(bench, 1)
     booking = await bench.two.booking(hold.booking_id)

@@ -15,6 +15,7 @@ from frontrow.testing.clock import ManualClock
 from frontrow.waitingroom.model.admission import plan_slide
 from frontrow.waitingroom.model.config import LaneRule, Phase, RoomConfig
 from frontrow.waitingroom.model.errors import CodeUsed, RoomClosed, RoomOverflow, RoomRecovering
+from frontrow.waitingroom.model.inflow import MAX_REPORTERS, REPORT_TTL_US, ShopReport
 from frontrow.waitingroom.model.room_state import LaneState, RoomState, SlidePlan, VisitResult
 from frontrow.waitingroom.ports import (
     ClaimRow,
@@ -66,8 +67,9 @@ def claim(position: int, tag: int = 0, slide_no: int = 0, ttl_s: int = 900) -> V
     return VisitCommand(VisitOp.CLAIM, PlaceKey(0, 1, position), ttl_s, 0, tag, slide_no)
 
 
-def ask(op: VisitOp, position: int, *, until_s: int = 0, hold: str = "") -> VisitCommand:
-    return VisitCommand(op, PlaceKey(0, 1, position), until_s=until_s, hold=hold)
+def ask(op: VisitOp, position: int, *, until_s: int = 0, hold: str = "", epoch: int = 1) -> VisitCommand:
+    ttl_s = epoch if op is VisitOp.HAND_OVER else 0
+    return VisitCommand(op, PlaceKey(0, 1, position), ttl_s, until_s=until_s, hold=hold)
 
 
 async def ended_of(store: RoomStore, after: int, most: int) -> tuple[int, list[EndedVisit]]:
@@ -276,6 +278,42 @@ class StoreContract:
         clock.advance(5)
         assert await slide(store, "b") is SlideResult.SLID
         assert (await state_of(store)).lanes[0].hi == 60
+
+    # -- reports of the shop's health --------------------------------------------------------------------------------
+
+    async def test_of_each_reporter_the_newest_report_is_kept_with_the_stores_time(self, make: Make) -> None:
+        store, clock = await make()
+        assert await store.reports(EVENT) in ([], ())
+        assert await store.put_report(EVENT, ShopReport("shop-1", 7, 300, 1000, 2))
+        clock.advance(5)
+        assert await store.put_report(EVENT, ShopReport("shop-2", 3, 500, 10))
+        for repeated_or_late in (7, 6):
+            assert not await store.put_report(EVENT, ShopReport("shop-1", repeated_or_late, 1, 1))
+        now_us = clock()
+        assert {one.reporter: one for one in await store.reports(EVENT)} == {
+            "shop-1": ShopReport("shop-1", 7, 300, 1000, 2, now_us - 5 * S),
+            "shop-2": ShopReport("shop-2", 3, 500, 10, 0, now_us),
+        }
+
+    async def test_of_fifty_parallel_copies_of_a_report_one_is_taken(self, make: Make) -> None:
+        store, _ = await make()
+        taken = await asyncio.gather(*(store.put_report(EVENT, ShopReport("shop-1", 9, 300, 5)) for _ in range(50)))
+        assert taken.count(True) == 1
+
+    async def test_reporters_are_bounded_and_those_long_silent_make_room(self, make: Make) -> None:
+        store, clock = await make()
+        for number in range(MAX_REPORTERS):
+            assert await store.put_report(EVENT, ShopReport(f"shop-{number}", 1, 300, 5))
+        assert not await store.put_report(EVENT, ShopReport("one-more", 1, 300, 5))
+        assert await store.put_report(EVENT, ShopReport("shop-3", 2, 300, 5)), "a known reporter goes on"
+        clock.advance(REPORT_TTL_US // S)
+        assert await store.put_report(EVENT, ShopReport("one-more", 2, 300, 5))
+        assert [one.reporter for one in await store.reports(EVENT)] == ["one-more"]
+
+    async def test_a_report_for_a_room_that_is_not_here_is_refused(self, make: Make) -> None:
+        store, _ = await make()
+        with pytest.raises(RoomRecovering):
+            await store.put_report("elsewhere", ShopReport("shop-1", 1, 300, 5))
 
     # -- visits ------------------------------------------------------------------------------------------------------
 
@@ -719,6 +757,45 @@ class StoreContract:
         await asyncio.gather(*(store.configure(EVENT, changes={name: value}) for name, value in asked.items()))
         config = (await state_of(store)).config
         assert {name: getattr(config, name) for name in asked} == asked
+
+    # -- hand-overs --------------------------------------------------------------------------------------------------
+
+    async def test_a_hand_over_is_exchanged_once_by_fifty_who_try_at_once(self, make: Make) -> None:
+        store, clock = await let_in(make, 2)
+        await store.visit(EVENT, [claim(1), claim(2)])
+        until_s = clock() // S + 60
+        once = ask(VisitOp.HAND_OVER, 1, until_s=until_s, hold="one")
+        replies = await asyncio.gather(*(store.visit(EVENT, [once]) for _ in range(50)))
+        results = [reply.result for (reply,) in replies]
+        assert sorted(results) == [VisitResult.ALREADY] * 49 + [VisitResult.OK]
+        assert await visit(store, ask(VisitOp.HAND_OVER, 1, until_s=until_s, hold="two")) is VisitResult.OK
+        assert await visit(store, ask(VisitOp.HAND_OVER, 2, until_s=until_s, hold="three")) is VisitResult.OK
+        (reply,) = await store.visit(EVENT, [ask(VisitOp.LOOK, 1)])
+        assert reply.expires_s == clock() // S + 900, "the visit is as long as before"
+
+    async def test_a_hand_over_ends_with_its_minute_and_with_its_visit(self, make: Make) -> None:
+        store, clock = await let_in(make, 2)
+        await store.visit(EVENT, [claim(1)])
+        until_s = clock() // S + 60
+        assert await visit(store, ask(VisitOp.HAND_OVER, 2, until_s=until_s, hold="none")) is VisitResult.ENDED
+        before = ask(VisitOp.HAND_OVER, 1, until_s=until_s, hold="one", epoch=0)
+        assert await visit(store, before) is VisitResult.EXPIRED, "of the room before it was rebuilt"
+        assert await visit(store, ask(VisitOp.HAND_OVER, 1, until_s=until_s, hold="one")) is VisitResult.OK
+        clock.advance(59)
+        assert await visit(store, ask(VisitOp.HAND_OVER, 1, until_s=until_s, hold="one")) is VisitResult.ALREADY
+        clock.advance(1)  # forgotten now, and expired by the same clock
+        assert await visit(store, ask(VisitOp.HAND_OVER, 1, until_s=until_s, hold="one")) is VisitResult.EXPIRED
+        await store.visit(EVENT, [ask(VisitOp.GIVE_BACK, 1)])
+        later = ask(VisitOp.HAND_OVER, 1, until_s=until_s + 60, hold="two")
+        assert await visit(store, later) is VisitResult.ENDED
+
+    async def test_a_hand_over_counts_as_a_request_of_the_visitor(self, make: Make) -> None:
+        store, clock = await let_in(make, 1, idle_s=120, leave_s=10)
+        await store.visit(EVENT, [claim(1)])
+        await store.visit(EVENT, [ask(VisitOp.LEAVE, 1)])
+        now_s = clock() // S
+        (reply,) = await store.visit(EVENT, [ask(VisitOp.HAND_OVER, 1, until_s=now_s + 60, hold="one")])
+        assert reply.ends_s == now_s + 120
 
     async def test_w8_fifty_joins_of_one_person_who_has_one_place_get_it(self, make: Make) -> None:
         store, _ = await make()

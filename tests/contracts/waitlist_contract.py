@@ -11,12 +11,11 @@ from frontrow.boxoffice.facts.model import (
     WaitlistLeft,
 )
 from frontrow.boxoffice.holds.model.holds import NewHold
+from frontrow.boxoffice.waitlist.model.offers import NewOffer, Offer
 from frontrow.boxoffice.waitlist.model.waitlist import (
     AlreadyWaiting,
     EntryState,
     NewEntry,
-    NewOffer,
-    Offer,
     WaitlistEntry,
     WaitOrder,
     WaitRules,

@@ -16,14 +16,8 @@ from frontrow.boxoffice.facts.model import (
 )
 from frontrow.boxoffice.holds.model.bookings import BookingState
 from frontrow.boxoffice.holds.model.holds import CapExceeded, SeatsTaken
-from frontrow.boxoffice.waitlist.model.waitlist import (
-    EntryNotFound,
-    EntryState,
-    NotWaiting,
-    OfferNotFound,
-    OfferOver,
-    OfferState,
-)
+from frontrow.boxoffice.waitlist.model.offers import OfferNotFound, OfferOver, OfferState
+from frontrow.boxoffice.waitlist.model.waitlist import EntryNotFound, EntryState, NotWaiting
 from tests.boxoffice.shop import shop_event
 from tests.contracts.ledger_contract import CALLERS, TEN_MINUTES_US, Bench, outcomes, refusal
 from tests.contracts.waitlist_contract import (

@@ -24,7 +24,7 @@ import yaml
 
 from frontrow.core.settings_loader import load
 from frontrow.settings.platform import _SECTIONS
-from frontrow.waitingroom.entrance.entrance_limits import EntranceLimits
+from frontrow.waitingroom.entrance.person_and_address_limits import EntranceLimits
 from frontrow.web.http.request_bodies import MAX_PLAN_BYTES
 from frontrow.web.site.organiser.venues.venue_list import MOST_BYTES
 from tests.support.compose import COMPOSE, read_env
@@ -59,12 +59,27 @@ TESTED = {  # every file of deploy/ and examples/ -> the test that runs or check
     "deploy/systemd/frontrow.toml": "test_the_units_commands_start_with_their_files",
     "examples/README.md": "tests/docs/test_docs.py",
     "examples/nginx/frontrow.conf": "tests/waitingroom/protect/test_nginx.py",
+    "examples/nginx/other_domain.conf": "tests/shop_connectors/test_adapters.py",
     "examples/protected_shop.py": "tests/web/room/test_serve.py",
+    "examples/shops/static/index.html": "tests/browser/test_static_shop.py",
 }
 for example in ("django_app", "celery_tasks", "fastapi_app", "flask_app", "httpx_client", "litestar_app"):
     TESTED[f"examples/limiter/{example}.py"] = "tests/example_apps/test_limiter_examples.py"
 for example in ("django_shop.py", "headless_shop.py", "own_provider/bank.py", "own_provider/provider.py"):
     TESTED[f"examples/{example}"] = "tests/example_apps/test_shop_examples.py"
+for example in (
+    "asgi_shop.py",
+    "django_shop.py",
+    "edge_shop.mjs",
+    "go/go.mod",
+    "go/main.go",
+    "java/JavaShop.java",
+    "java/run.sh",
+    "node_shop.mjs",
+    "php_shop.php",
+    "wsgi_shop.py",
+):
+    TESTED[f"examples/shops/{example}"] = "tests/shop_connectors/test_shops.py"
 for example in ("own_provider", "own_theme"):
     TESTED[f"examples/{example}/frontrow.toml"] = "tests/example_apps/test_shop_examples.py"
 

@@ -6,7 +6,11 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-SOURCES = (ROOT / "src" / "frontrow", ROOT / "packages" / "limits" / "src" / "frontrow")
+SOURCES = (
+    ROOT / "src" / "frontrow",
+    ROOT / "packages" / "limits" / "src" / "frontrow",
+    ROOT / "packages" / "limits-service" / "src" / "frontrow",
+)
 PAGES = [ROOT / "docs" / "architecture.md", ROOT / "CONTRIBUTING.md", ROOT / "docs" / "from-the-design.md"]
 QUOTED = re.compile(r"`([^`\n]+)`")
 BLOCK = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)

@@ -10,11 +10,13 @@ import pytest
 from frontrow.boxoffice.payments.model.payments import NEXT, PaymentState
 from frontrow.core.settings_loader import load
 from frontrow.limits.config import LimitsSettings
+from frontrow.limits_service.service_config import load_service_config
 from frontrow.settings.platform import read_settings
 from frontrow.settings.room import RoomSettings
 from tests.docs.blocks import ROOT, blocks
 
 TOML = [(f"{page.relative_to(ROOT)}:{line}", code) for page, line, _, code in blocks("toml")]
+LIMITS_SERVICE = "docs/limits-service.md"  # files of `frontrow-limits serve`
 ROOM_ALONE = "docs/waitingroom"  # the settings of `frontrow room serve`
 DEMO = {"FRONTROW_SERVER_DEMO": "1"}
 
@@ -22,7 +24,10 @@ DEMO = {"FRONTROW_SERVER_DEMO": "1"}
 @pytest.mark.parametrize(("where", "code"), TOML, ids=[where for where, _ in TOML])
 def test_a_block_of_settings_is_accepted(where: str, code: str, tmp_path: Path) -> None:
     tables = tomllib.loads(code)
-    if "limits" in tables:  # the rules and tiers are run by the Python block beside it
+    if where.startswith(LIMITS_SERVICE):
+        (tmp_path / "limits.toml").write_text(code)
+        assert load_service_config(tmp_path / "limits.toml", env={})
+    elif "limits" in tables:  # the rules and tiers are run by the Python block beside it
         given = {name: value for name, value in tables["limits"].items() if not isinstance(value, dict | list)}
         assert load(LimitsSettings, "limits", tables={"limits": given}, env={})
     elif where.startswith(ROOM_ALONE):

@@ -29,6 +29,7 @@ from typer.testing import CliRunner
 from frontrow.boxoffice.seats.formats.plan_generator import generate
 from frontrow.boxoffice.seats.formats.pretix_format import to_pretix
 from frontrow.cli.main import COMMANDS, GROUPS
+from frontrow.limits_service.command import make_parser as limits_parser
 from tests.docs.blocks import POSTGRES_URL, ROOT, blocks
 from tests.docs.shell_lines import FENCE, LINES, PAGES, SHELL, Line
 from tests.support.eventually import eventually_sync
@@ -48,6 +49,8 @@ CANNOT_RUN = {  # the beginning of a line, or of a line of a page -> why it cann
     "docker ": "needs Docker; tests/deploy/test_compose.py runs what the containers run, test_guides.py reads the line",
     "kubectl ": "needs a cluster; tests/deploy/test_guides.py knows what the line names",
     "helm ": "needs a cluster; tests/deploy/test_helm.py renders the chart, test_guides.py with the values of the line",
+    "frontrow-limits serve": "serves until it is stopped; tests/limits/service/test_examples.py runs the page",
+    "curl -s http://127.0.0.1:8071/": "needs the service of the line before; the same test runs it",
     "certbot ": "needs a name on the internet",
     "cp /etc/letsencrypt/": "needs the certificate of the line before",
     "chmod 600 deploy/nginx/": "needs the certificate of the line before",
@@ -96,11 +99,14 @@ def check_line(line: str, folder: Path) -> None:
             if re.fullmatch(r"[\w-]+\.(json|csv|jsonl|toml|backup|bin)", word):
                 (folder / word).touch()
         command.make_context(name, rest)
+    elif program == "frontrow-limits":
+        limits_parser().parse_args(words[1:])
     elif program == "make":
         targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
         assert {word for word in words[1:] if "=" not in word} <= targets
     elif program == "pip":
-        extras = set(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"])
+        project = ROOT / "packages" / "limits" if "frontrow-limits" in line else ROOT
+        extras = set(tomllib.loads((project / "pyproject.toml").read_text())["project"]["optional-dependencies"])
         named = {one for word in words for one in re.findall(r"\[([\w,-]+)\]", word)}
         assert {one for group in named for one in group.split(",")} <= extras
     else:
@@ -245,7 +251,8 @@ def enter_shop(world: World) -> None:
     exec(code.replace("http://127.0.0.1:8000", address), names)
     assert [ticket.seat for ticket in names["tickets"]] == ["Stalls-A-7", "Stalls-A-8"]
     world.known |= {"evt_…": "evt_example", "CODE": names["tickets"][0].code}
-    world.known |= {"evt_01JCQ3W2N4X7Z8Y9A0B1C2D3E4": "evt_example", "Stalls-A": "Stalls-B"}  # the others are sold now
+    world.known |= {"evt_01JCQ3W2N4X7Z8Y9A0B1C2D3E4": "evt_example"}
+    world.known |= {"Stalls-A-7": "Stalls-A-9", "Stalls-A-8": "Stalls-A-10"}  # those of the page are sold now
     (world.folder / "south.jsonl").touch()
 
 

@@ -142,7 +142,7 @@ def test_the_lock_has_every_group() -> None:
     locked = set(re.findall(r"^([a-z0-9-]+)==", (ROOT / "requirements" / "dev.txt").read_text(), re.MULTILINE))
     groups = tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"]
     wanted = {re.match(r"[\w-]+", one)[0] for group in groups.values() for one in group}  # type: ignore[index]
-    assert wanted - locked == set()
+    assert wanted - locked == {"frontrow-limits"}, "our own, installed from packages/limits"
 
 
 @pytest.mark.parametrize("page", [page for page in KEPT if (ROOT / page).suffix == ".md"])

@@ -1,6 +1,7 @@
 """The shops: a Django shop behind the room, a purchase over the API, a provider and colours of one's own."""
 
 import json
+import re
 import subprocess
 import sys
 import threading
@@ -188,6 +189,10 @@ def test_every_page_has_the_colours_of_the_theme(shop: Site) -> None:
         room = browser.get(f"/v1/events/{EVENT}/room")
         assert "light-dark(#a3123f,#ff8fa9)" in room.text
         assert len(room.content) <= 14_600, "what fits into the first round trip"
+        style = room.text.split("<style>")[1].split("</style>")[0]
+        named = re.findall(r"--[a-z0-9-]+(?=:)", style)
+        assert len(named) == len(set(named)), "a colour of the theme is in place of ours, not after it"
+        assert set(re.findall(r"var\((--[a-z0-9-]+)\)", style)) <= set(named), "every colour is still known"
         assert theme in browser.get("/docs").text
 
 

@@ -190,7 +190,7 @@ def test_a_fan_pays_at_the_bank_of_the_example(terminal: Terminal, page: Page) -
     until(page, "window.frontrow")
     choose(page)
     page.locator("#go").click()
-    page.locator("input[name=email]").fill("fan@example.org")
+    page.get_by_label("Email for your tickets").fill("fan@example.org")
     page.get_by_role("button", name=re.compile("Pay")).click()
     page.get_by_role("link", name="Go to my bank").click()
     page.wait_for_url(re.compile(f":{terminal.ports['9000']}/"))

@@ -20,6 +20,7 @@ class Proxy:
         self._tasks: set[asyncio.Task[None]] = set()
         self._writers: set[asyncio.StreamWriter] = set()
         self._opened: list[asyncio.StreamWriter] = []
+        self._silent: set[asyncio.StreamWriter] = set()
 
     async def __aenter__(self) -> Self:
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
@@ -36,6 +37,21 @@ class Proxy:
         for writer in self._opened:
             writer.close()
         await asyncio.gather(*(writer.wait_closed() for writer in self._opened), return_exceptions=True)
+
+    def refuse(self) -> None:
+        """Refuse new connections and cut those that are open, as a host without the service does."""
+        assert self._server is not None
+        self._server.close()
+        self.reset()
+
+    async def accept_again(self) -> None:
+        """End `refuse`, at the same port."""
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
+
+    def keep_silent(self) -> None:
+        """Connections that are open stay open and pass nothing on any more; new ones do."""
+        self._silent |= self._writers
+        self._writers.clear()
 
     def blackhole(self) -> None:
         self.swallowing = True
@@ -77,7 +93,7 @@ class Proxy:
             while chunk := await source.read(65536):
                 if self.late_s:
                     await asyncio.sleep(self.late_s)
-                if not self.swallowing:
+                if not self.swallowing and sink not in self._silent:
                     sink.write(chunk)
                     await sink.drain()
         if not self.keeping_open:

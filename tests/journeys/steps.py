@@ -124,11 +124,11 @@ def scan_picture(picture: Locator, folder: Path) -> str:
 
 def sign_in_by_mail(page: Page, stack: Stack, email: str, back: str = "/tickets") -> None:
     """Ask for a link and open the one in the mail; ends on the page `back`."""
-    before = len([mail for mail in stack.mailbox.mails() if "/sign-in#" in mail.text and mail.to == email.lower()])
+    before = len([mail for mail in stack.mailbox.mails() if "#frl_" in mail.text and mail.to == email.lower()])
     page.goto(f"{stack.url}/sign-in?back={back}")
     page.get_by_label("Email", exact=True).fill(email)
     page.get_by_role("button", name="Send me a link").click()
     page.get_by_role("button", name="Send the link again").wait_for()
-    mail = stack.mailbox.wait_for(email.lower(), "/sign-in#", skip=before)
-    page.goto(next(link for link in mail.links() if "/sign-in#" in link))
+    mail = stack.mailbox.wait_for(email.lower(), "#frl_", skip=before)
+    page.goto(next(link for link in mail.links() if "#frl_" in link))
     page.wait_for_url(f"**{back}")

@@ -23,6 +23,7 @@ from tests.support.stripe_js import (
     GOOD,
     MISTYPED,
     bring_stripe_js,
+    have_a_wallet,
     leave_after_paying,
     pay_on_stripes_form,
     wait_until_taken,
@@ -133,6 +134,20 @@ def test_a_guest_pays_on_stripes_form(stack: Stack, visitor: Visitor, told_by: s
     sold_once(stack, booking_id, email)
     refused = [text for text in console if "the server responded with a status of" not in text]
     assert refused == [], "the page's policy allows what Stripe's form needs"
+
+
+def test_an_address_is_missing_or_mistyped_before_stripe_is_asked(stack: Stack, visitor: Visitor) -> None:
+    stack.put_on_sale("No address")
+    ada = come(visitor, stack)
+    at_form(ada, stack, "No address", "none@example.org")
+    for typed, said in (
+        (" ", "Please enter an email address."),
+        ("nobody", "This does not look like an email address."),
+    ):
+        ada.locator("#email").fill(typed)
+        pay_on_stripes_form(ada, GOOD)
+        expect(ada.locator("#stripe-err")).to_have_text(said)
+        expect(ada.locator("#email")).to_be_focused()
 
 
 def test_mistyped_then_declined_then_paid_where_two_cards_may_be_tried(stack: Stack, visitor: Visitor) -> None:
@@ -362,3 +377,27 @@ def test_who_comes_back_from_the_bank_after_the_hold_ended_is_not_charged(stack:
     until_nothing_is_authorised(stack, booking_id)
     assert (stack.paid(booking_id), stack.authorised(booking_id)) == (0, 0)
     assert stack.mailbox.wait_for("late@example.org", "").attachments() == {}
+
+
+def test_on_a_phone_an_express_button_stands_first_and_pays_with_one_touch(stack: Stack, visitor: Visitor) -> None:
+    """Issue 27: the wallet brings the address for the tickets, and the card form need not be filled in."""
+    stack.put_on_sale("Express")
+    page = come(visitor, stack)
+    page.set_viewport_size({"width": 390, "height": 844})
+    have_a_wallet(page.context)
+    booking_id = come_to_checkout(page, stack, "Express")
+    wallet = page.get_by_role("button", name="Wallet")
+    expect(wallet).to_be_visible()
+    top = "(one) => one.getBoundingClientRect().top"
+    assert wallet.evaluate(top) < page.locator("#email").evaluate(top), "before the form"
+    wallet.click()
+    page.wait_for_url(f"**/bookings/{booking_id}")
+    until_state(stack, booking_id, "confirmed")
+    sold_once(stack, booking_id, "wallet@example.org")
+
+
+def test_a_browser_without_a_wallet_shows_no_empty_place(stack: Stack, visitor: Visitor) -> None:
+    stack.put_on_sale("No wallet")
+    page = come(visitor, stack)
+    at_form(page, stack, "No wallet")
+    expect(page.locator("#express")).to_be_hidden()

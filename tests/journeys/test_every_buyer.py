@@ -84,6 +84,7 @@ def test_on_a_phone(stack: Stack, visitor: Visitor) -> None:
     page = visitor(390, 844, has_touch=True, is_mobile=True)
     enter_shop(page, stack, "Pocket Opera", from_home=True)
     page.get_by_role("button", name="Find best available").tap()
+    page.locator("#go").tap()
     page.wait_for_url("**/checkout/**")
     fill_buyer(page, "Finn Phone", "finn@example.org")
     pay_by_card(page)

@@ -38,6 +38,7 @@ def test_a_fan_finds_an_event_buys_the_last_seat_and_a_returned_one_is_on_sale_a
     fan = visitor(390, 844)
     fan.goto(stack.url)
     fan.get_by_label("Artist, team, venue or city").fill("cafe trio")
+    fan.get_by_text("Filters", exact=True).click()
     fan.get_by_label("City", exact=True).fill("zurich")
     fan.get_by_role("button", name="Search").click()
     fan.get_by_role("heading", name="Café Noir Trio").click()

@@ -70,6 +70,7 @@ def test_an_organiser_from_the_invitation_to_a_running_sale(stack: Stack, visito
     for number in range(staff_page.locator("input[id^=price]").count()):
         staff_page.locator(f"#price{number}").fill("40")
     go_on(staff_page, "Save and continue", "**/options?done=saved")
+    staff_page.get_by_role("button", name="Another ticket type").click()
     types = [staff_page.get_by_role("group", name=f"Ticket type {number}") for number in (1, 2)]
     for group, name in zip(types, ("Adult", "Child"), strict=True):
         group.get_by_label("Name").fill(name)

@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from frontrow.core.errors import Unavailable
 from frontrow.settings.room import RoomSettings
 from tests.browser.steps import enter_when_it_is_time
+from tests.browser.tour import instead
 from tests.journeys.conftest import Visitor
 from tests.journeys.stack import Stack
 from tests.journeys.steps import GOOD_CARD, come_to_seats, enter_shop, fill_buyer, hold_seats, pay_by_card
@@ -160,6 +162,12 @@ def test_who_falls_asleep_is_asked_first_and_then_makes_room(stack: Stack, visit
     ada.clock.install()
     come_to_seats(ada, stack, "Lullaby")
     wait_in_line(bob, stack, "Lullaby")
+    problems: list[str] = []
+    problems_from = ("error", "warning")
+    ada.on(
+        "console",
+        lambda said: problems.append(f"{said.text} {said.location['url']}") if said.type in problems_from else None,
+    )
     asked = ada.get_by_role("region", name="Are you still there?")
     typing = ada.get_by_label("Seats together").first
     typing.focus()
@@ -188,6 +196,8 @@ def test_who_falls_asleep_is_asked_first_and_then_makes_room(stack: Stack, visit
     sleep_until(over.get_by_text("Your place went to the next person in the queue."), 3)
     over.get_by_role("link", name="Enter the waiting room").click()
     expect(ada.get_by_role("button", name="Join the queue")).to_be_visible()
+    about_visit = [one for one in problems if not one.endswith("/claim")]
+    assert about_visit == [], "that a visit has ended is no error of the page that reports it"
 
 
 def test_while_nobody_waits_nobody_is_asked_and_nobody_is_sent_away(stack: Stack, visitor: Visitor) -> None:
@@ -220,6 +230,87 @@ def test_the_event_page_belongs_to_the_visit_and_shows_its_time(stack: Stack, vi
     hold_seats(ada)
     expect(ada.locator("#visit .clock")).to_be_visible()
     expect(ada.get_by_role("timer", name="Time left on your seats")).to_be_visible()
+
+
+def test_moving_inside_the_site_keeps_the_visit_and_every_page_shows_its_time(stack: Stack, visitor: Visitor) -> None:
+    """Before: the visit ended ten seconds after Events, My tickets or Sign in was opened, and nothing said so."""
+    event = stack.put_on_sale("Walks around", seats=6)
+    ada, bob = visitor(), visitor()
+    left: list[str] = []
+    ada.on("request", lambda asked: left.append(asked.url) if asked.url.endswith("/left") else None)
+    come_to_seats(ada, stack, "Walks around")
+    ada.goto(stack.event_url("Walks around"))
+    wait_in_line(bob, stack, "Walks around")
+    left.clear()
+    for name, heading in (("My tickets", "My tickets"), ("Events", ""), ("Sign in", "Sign in")):
+        ada.get_by_role("navigation", name="Main").get_by_role("link", name=name).click()
+        if heading:
+            expect(ada.get_by_role("heading", name=heading, level=1)).to_be_visible()
+        expect(ada.locator("#visit .clock")).to_have_text(re.compile(r"^1[345]:\d\d$"))
+        expect(ada.locator("#visit")).to_contain_text("Walks around")
+        still_inside(ada, stack, event.id)
+    ada.get_by_role("link", name="Back to your visit").click()
+    is_in(ada)
+    booking_id = hold_seats(ada)
+    fill_buyer(ada, "Ada Lovelace", "ada@example.org")
+    pay_by_card(ada)
+    ada.wait_for_url("**/bookings/**")
+    expect(ada.locator("#visit")).to_have_count(0)
+    assert stack.paid(booking_id) > 0
+    assert left == [], "nobody said that she left"
+    is_in(bob)
+
+
+def test_a_tab_beside_the_shop_keeps_the_visit_and_goes_on_after_its_end(stack: Stack, visitor: Visitor) -> None:
+    event = stack.put_on_sale("Beside", seats=6)
+    ada = visitor()
+    ada.clock.install()
+    come_to_seats(ada, stack, "Beside")
+    second = ada.context.new_page()
+    second.clock.install()
+    with heard(second):
+        second.goto(f"{stack.url}/tickets")
+    heard_twice(second, ada.close)
+    still_inside(second, stack, event.id)
+    text = next(one["value"] for one in second.context.cookies() if "pass" in one["name"])
+    shown = {"Authorization": f"Bearer {text}"}
+    assert second.request.post(f"{stack.url}/v1/events/{event.id}/room/give-back", headers=shown).ok
+    second.clock.fast_forward(15 * 60_000)  # its time is over by this clock: the page asks
+    expect(second.locator("#visit")).to_contain_text("Your visit has ended")
+    expect(second.locator("#visit").get_by_role("link", name="Enter the waiting room")).to_be_visible()
+    expect(second.get_by_role("alertdialog")).to_have_count(0)
+    expect(second.get_by_role("heading", name="My tickets", level=1)).to_be_visible()
+    second.reload()
+    expect(second.locator("#visit")).to_have_count(0)
+
+
+def test_without_scripts_every_page_says_how_long_the_visit_lasts_and_counts(stack: Stack, visitor: Visitor) -> None:
+    event = stack.put_on_sale("Plain walk", seats=6)
+    ada, bob = visitor(java_script_enabled=False), visitor()
+    come_to_seats(ada, stack, "Plain walk")
+    wait_in_line(bob, stack, "Plain walk")
+    for path in ("/", "/tickets", "/sign-in", "/no-such-page"):
+        be_quiet(stack, event.id, IDLE_S * 2 // 3)
+        ada.goto(f"{stack.url}{path}")
+        expect(ada.get_by_text(re.compile(r"Your visit lasts \d+ more minutes?\."))).to_be_visible()
+        ada.get_by_role("link", name="Back to your visit").click()
+        expect(ada).to_have_url(re.compile("/seats$"))
+
+
+def test_pages_beside_the_shop_come_although_the_store_of_the_room_is_away(stack: Stack, visitor: Visitor) -> None:
+    """The pass itself says when the visit ends."""
+    stack.put_on_sale("No store", seats=6)
+    ada = visitor()
+    come_to_seats(ada, stack, "No store")
+
+    async def away(*_: object) -> None:
+        raise Unavailable("the store is away")
+
+    with instead(stack.site.platform.room.service.store, "visit", away):
+        for path in ("/", "/tickets", "/account", "/sign-in"):
+            ada.goto(f"{stack.url}{path}")
+            expect(ada.get_by_role("heading", level=1)).to_be_visible()
+            expect(ada.locator("#visit .clock")).to_have_text(re.compile(r"^1[345]:\d\d$"))
 
 
 def test_a_live_hold_keeps_the_visit_beyond_fifteen_minutes_until_it_is_paid(stack: Stack, visitor: Visitor) -> None:

@@ -1,4 +1,4 @@
-"""One interface over four backends: memory and Redis, blocking and asyncio. The contract suite runs over all."""
+"""One interface over all backends: memory, Redis and SQL, blocking and asyncio. The contract suite runs over all."""
 
 import asyncio
 from collections.abc import Sequence
@@ -8,7 +8,9 @@ from frontrow.core.clock import Clock
 from frontrow.limits import Decision, Limiter, Quota, Reservation, Rule
 from frontrow.limits.quota import ALGORITHMS
 
-BACKENDS = ("memory", "pure", "redis", "redis-async")
+IN_MEMORY = ("memory", "pure")
+SHARED = ("redis", "postgresql", "sqlite")
+BACKENDS = (*IN_MEMORY, *SHARED, *(f"{kind}-async" for kind in SHARED))
 T0_US = 1_700_000_000_000_000
 S = 1_000_000
 
@@ -16,25 +18,25 @@ __all__ = ["ALGORITHMS", "BACKENDS", "T0_US", "Backend", "S"]
 
 
 class Backend:
-    """Makes limiters of one of the four kinds; every method answers as the blocking ones do."""
+    """Makes limiters of one kind; every method answers as the blocking ones do."""
 
-    def __init__(self, kind: str, redis_url: str, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, kind: str, url: str, loop: asyncio.AbstractEventLoop) -> None:
         self._kind = kind
-        self._url = redis_url
+        self._url = url
         self._loop = loop
         self._open: list[Limiter] = []
 
     def limiter(self, rules: Quota | str | Rule | Sequence[Rule], clock: Clock | None = None, **more: Any) -> "Asker":
         if self._kind == "pure":
             more["compiled"] = False
-        store = "memory://" if self._kind in ("memory", "pure") else self._url
+        store = self._url
         limiter = (
             Limiter(rules, store=store, clock=clock, deadline_s=5.0, **more)
             if store != "memory://"
             else Limiter(rules, store=store, clock=clock, **more)
         )
         self._open.append(limiter)
-        return Asker(limiter, self._loop if self._kind == "redis-async" else None)
+        return Asker(limiter, self._loop if self._kind.endswith("-async") else None)
 
     def close(self) -> None:
         for limiter in self._open:

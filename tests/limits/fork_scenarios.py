@@ -15,6 +15,7 @@ from collections.abc import Callable
 
 from frontrow.core.clock import SystemClock
 from frontrow.limits import ConcurrencyLimiter, Limiter, Quota, Rule
+from frontrow.limits.adaptive import AdaptiveLimit, AimdLimit
 from frontrow.limits.stores.most_refused_keys import RefusedKeys
 
 CHILD_S = 8  # a child that takes longer hangs
@@ -156,6 +157,23 @@ def connection_of_the_parents_loop(url: str) -> int:
     return asyncio.run(run())
 
 
+def reservation_of_the_parent(url: str) -> int:
+    """The child leaves the block with an error, which gave the parent's units back, and settles on top of that."""
+    with Limiter("100/day", store=url, deadline_s=5.0) as limiter:
+        reservation = limiter.reserve("fan", 10)
+
+        def child() -> bool:
+            try:
+                with reservation:
+                    raise ZeroDivisionError
+            except ZeroDivisionError:
+                reservation.settle(3)
+            return limiter.peek("fan").remaining == 90
+
+        code = run_child(child)
+        return code or (0 if reservation.settle(4).remaining == 96 else 2)
+
+
 def leased_units_of_the_parent(url: str) -> int:
     """A block that was charged once is spent once."""
     rule = Rule("all", Quota.parse("20/366 days", algorithm="fixed_window"), per=(), lease=20)
@@ -216,6 +234,23 @@ def many_forks(url: str) -> int:
     return max(map(abs, codes))
 
 
+def slots_of_the_parent(_url: str) -> int:
+    """An adaptive limit that is full in the parent, where a thread waits, is empty in the child."""
+    limit = AdaptiveLimit(controller=AimdLimit(initial=1, least=1, most=1), max_wait_s=30)
+    held = limit.try_acquire("critical")
+    start(lambda: limit.enter(2))
+    while not limit.waiting:  # ends: the thread has started
+        threading.Event().wait(0.001)
+
+    def child() -> bool:
+        assert held is not None
+        held.release()  # the parent's: it frees nothing here
+        return limit.in_flight == limit.waiting == 0 and limit.try_acquire("critical") is not None
+
+    code = run_child(child)
+    return code or (0 if limit.in_flight == limit.waiting == 1 else 1)
+
+
 SCENARIOS: dict[str, Callable[[str], int]] = {
     scenario.__name__: scenario
     for scenario in (
@@ -226,9 +261,11 @@ SCENARIOS: dict[str, Callable[[str], int]] = {
         somebody_waits_in_aacquire,
         connection_of_the_parent,
         connection_of_the_parents_loop,
+        reservation_of_the_parent,
         leased_units_of_the_parent,
         refusals_that_are_being_written,
         many_forks,
+        slots_of_the_parent,
     )
 }
 

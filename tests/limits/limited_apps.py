@@ -127,14 +127,14 @@ def limited_asgi_app(
 ) -> LimitedApp:
     calls: list[str] = []
     wrapped = middleware(make(calls), trusted_proxies=["127.0.0.1"], **options)
-    loop = asyncio.new_event_loop()
+    runner = asyncio.Runner()
 
     def send(method: str, path: str, headers: dict[str, str], body: bytes = b"") -> Answer:
-        return loop.run_until_complete(call_asgi(wrapped, method, path, headers, body=body))
+        return runner.run(call_asgi(wrapped, method, path, headers, body=body))
 
     def close() -> None:
-        loop.run_until_complete(wrapped.aclose())
-        loop.close()
+        with runner:
+            runner.run(wrapped.aclose())
 
     return LimitedApp(wrapped, send, calls, close)
 

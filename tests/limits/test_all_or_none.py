@@ -194,7 +194,12 @@ def test_a_refusal_inside_burns_nothing_outside_in_django(kind: str, by: str) ->
     from django.urls import path
 
     if not settings.configured:
-        settings.configure(SECRET_KEY="only for tests", ALLOWED_HOSTS=["*"], USE_TZ=True)
+        settings.configure(
+            SECRET_KEY="only for tests",
+            ALLOWED_HOSTS=["*"],
+            USE_TZ=True,
+            INSTALLED_APPS=["django.contrib.auth", "django.contrib.contenttypes"],
+        )
     from frontrow.limits.http.django import limited
 
     def serve(request: Any) -> Any:

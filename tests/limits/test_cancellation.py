@@ -16,9 +16,11 @@ from frontrow.limits.stores.protocol import QuotaSlot
 from frontrow.testing.clock import ManualClock
 from tests.limits.backends import S
 from tests.limits.cancellation import SlowPermits, SlowStore, cancel_at_every_await, others_ended
+from tests.limits.shared_stores import KINDS, url_of_kind
 
 CAPACITY, USED = 100, 40
-STORES = ("memory", "slow", "redis")
+IN_PROCESS = ("memory", "slow")
+STORES = (*IN_PROCESS, *KINDS)
 Attempt = Callable[[Limiter], Awaitable[Any]]
 
 
@@ -74,15 +76,14 @@ ATTEMPTS: dict[str, tuple[Attempt, set[int]]] = {  # what is tried, and by how m
 
 @pytest.fixture(params=STORES)
 def store(request: pytest.FixtureRequest) -> str:
-    if request.param == "redis":
-        request.getfixturevalue("redis_url")
-    return str(request.param)
+    """The URL of a shared store, or a name of `IN_PROCESS`."""
+    return str(request.param) if request.param in IN_PROCESS else url_of_kind(request.param, request)
 
 
-def open_limiter(store: str, quota: Quota, redis_url: str) -> Limiter:
+def open_limiter(store: str, quota: Quota) -> Limiter:
     rule, clock = Rule("a", quota), ManualClock()
-    if store == "redis":
-        return Limiter(rule, store=redis_url, deadline_s=5.0)
+    if store not in IN_PROCESS:
+        return Limiter(rule, store=store, deadline_s=5.0)
     if store == "memory":
         return Limiter(rule, clock=clock)
     return Limiter(rule, store=SlowStore(open_memory_store([QuotaSlot(rule, "", quota)], clock)), clock=clock)
@@ -110,21 +111,17 @@ CASES = [  # a leaky queue makes `acquire` wait for months besides
 
 
 @pytest.mark.parametrize(("name", "algorithm"), CASES)
-async def test_a_cancelled_call_was_made_once_or_not_at_all(
-    store: str, name: str, algorithm: str, request: pytest.FixtureRequest
-) -> None:
+async def test_a_cancelled_call_was_made_once_or_not_at_all(store: str, name: str, algorithm: str) -> None:
     """A settlement that was cancelled in flight was applied, and then all was refunded once more."""
     attempt, may_differ = ATTEMPTS[name]
-    redis_url = str(request.getfixturevalue("redis_url")) if store == "redis" else ""
-    limiter = open_limiter(store, Quota(CAPACITY, 366 * 86_400 * S, algorithm), redis_url)
+    limiter = open_limiter(store, Quota(CAPACITY, 366 * 86_400 * S, algorithm))
     async with limiter:
         await check_attempt(limiter, attempt, may_differ)
 
 
-async def test_a_cancelled_wait_in_line_leaves_no_place(store: str, request: pytest.FixtureRequest) -> None:
+async def test_a_cancelled_wait_in_line_leaves_no_place(store: str) -> None:
     """The head waits for its time, the second for the head. Whoever is cancelled, the others are served."""
-    redis_url = str(request.getfixturevalue("redis_url")) if store == "redis" else ""
-    limiter = open_limiter(store, Quota(CAPACITY, 366 * 86_400 * S, "token_bucket"), redis_url)
+    limiter = open_limiter(store, Quota(CAPACITY, 366 * 86_400 * S, "token_bucket"))
 
     async def two_wait() -> None:
         await asyncio.gather(*(limiter.aacquire("fan", 60, timeout_s=60) for _ in range(2)), return_exceptions=True)
@@ -199,7 +196,7 @@ async def test_canary_a_settlement_that_is_repeated_is_caught(monkeypatch: pytes
         return (await self._store.adecide(self._correction(actual, now_us))).decision
 
     monkeypatch.setattr(Reservation, "asettle", asettle)
-    limiter = open_limiter("slow", Quota(CAPACITY, 366 * 86_400 * S), "")
+    limiter = open_limiter("slow", Quota(CAPACITY, 366 * 86_400 * S))
     with pytest.raises(AssertionError, match="after a cancellation at await"):
         await check_attempt(limiter, *ATTEMPTS["reserve, settle less"])
     await others_ended()

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frontrow.core.errors import ConfigError, InvalidInput
-from frontrow.limits.http.client import MAX_HOPS, ClientAddress, ip_key
+from frontrow.limits.http.client_address import MAX_HOPS, ClientAddress, ip_key
 
 
 def test_l2_ipv4_mapped_addresses_fold_to_the_same_client_as_ipv4():

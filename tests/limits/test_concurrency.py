@@ -17,7 +17,7 @@ import redis.asyncio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from frontrow.core.errors import ConfigError
+from frontrow.core.errors import ConfigError, InvalidInput
 from frontrow.limits import ConcurrencyLimiter, InvalidKey, InvalidQuota, StoreDown, Throttled
 from frontrow.limits.stores.permits import COUNT, RELEASE, RENEW, TAKE, WAIT, MemoryPermits, PermitRequest
 from frontrow.limits.stores.redis_permits import RedisPermits
@@ -401,7 +401,8 @@ def test_idle_keys_take_no_memory() -> None:
         ({"at_once": 1, "name": "no spaces"}, InvalidQuota, "name is 1 to 64 letters"),
         ({"at_once": 1, "store": "mongo://x"}, ConfigError, "memory://, redis://"),
         ({"at_once": 1, "on_store_down": "pray"}, ConfigError, "open, closed, local"),
-        ({"at_once": 1, "colour": "red"}, ConfigError, "options prefix and credential_provider, not 'colour'"),
+        ({"at_once": 1, "tll_s": 5}, ConfigError, "no option 'tll_s'; did you mean 'ttl_s'?"),
+        ({"at_once": 1, "colour": "red"}, ConfigError, "no option 'colour'; it has at_once, clock, "),
     ],
 )
 def test_a_wrong_argument_is_named_with_a_valid_example(arguments: dict, error: type, said: str) -> None:
@@ -413,7 +414,7 @@ def test_a_wrong_argument_is_named_with_a_valid_example(arguments: dict, error: 
 def test_a_wrong_key_or_timeout_is_an_error(two: ConcurrencyLimiter) -> None:
     with pytest.raises(InvalidKey):
         two.try_acquire("")
-    with pytest.raises(ConfigError, match="timeout_s must be 0 or more"):
+    with pytest.raises(InvalidInput, match="timeout_s must be 0 or more"):
         two.acquire("k", timeout_s=-1)
 
 

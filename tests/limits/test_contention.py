@@ -74,27 +74,27 @@ def storm(url: str, skews_s: list[int], lease: int = 0, calls: int = 25) -> list
     return [int(text) for text in outputs]
 
 
-def test_l10_eight_processes_share_one_limit_exactly(redis_url: str) -> None:
+def test_l10_eight_processes_share_one_limit_exactly(shared_url: str) -> None:
     """L9 L10: 200 calls from 8 processes, capacity 100: exactly 100."""
-    assert sum(storm(redis_url, [0] * 8)) == 100
+    assert sum(storm(shared_url, [0] * 8)) == 100
 
 
-def test_l10_servers_whose_clocks_differ_by_minutes_agree(redis_url: str) -> None:
+def test_l10_servers_whose_clocks_differ_by_minutes_agree(shared_url: str) -> None:
     """L10: the store's clock decides, so skewed servers share one limit as if their clocks were right."""
-    assert sum(storm(redis_url, [-600, 600, 0, 7200], calls=50)) == 100
+    assert sum(storm(shared_url, [-600, 600, 0, 7200], calls=50)) == 100
 
 
-def test_a_leased_rule_never_admits_more_than_its_quota(redis_url: str) -> None:
+def test_a_leased_rule_never_admits_more_than_its_quota(shared_url: str) -> None:
     """Global hot rules leased in blocks per process: 8 processes, never over 100; and at most a block each is idle."""
-    served = storm(redis_url, [0] * 8, lease=9, calls=60)
+    served = storm(shared_url, [0] * 8, lease=9, calls=60)
     assert sum(served) <= 100
     assert sum(served) > 100 - 8 * 9
 
 
-def test_a_leased_rule_costs_one_call_a_block(redis_url: str) -> None:
+def test_a_leased_rule_costs_one_call_a_block(shared_url: str) -> None:
     with Limiter(
         [Rule("all", Quota.parse("1000/366 days", algorithm="fixed_window"), per=(), lease=100)],
-        store=redis_url,
+        store=shared_url,
         deadline_s=5.0,
     ) as limiter:
         assert all(limiter.check("anybody").allowed for _ in range(1000))

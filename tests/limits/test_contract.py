@@ -1,4 +1,4 @@
-"""What every store must do, over every backend: compiled memory, plain memory, Redis blocking, Redis asyncio."""
+"""What every store must do, over every backend: compiled and plain memory, Redis and SQL by threads and asyncio."""
 
 import asyncio
 from collections.abc import Callable
@@ -305,9 +305,9 @@ def test_l3_a_calendar_month_ends_with_the_calendar(backend: Backend) -> None:
 
 
 @pytest.fixture
-def pure(redis_url: str, loop: asyncio.AbstractEventLoop, monkeypatch: pytest.MonkeyPatch) -> Backend:
+def pure(loop: asyncio.AbstractEventLoop, monkeypatch: pytest.MonkeyPatch) -> Backend:
     monkeypatch.setattr(memory.MemoryStore, "prepare_check", lambda *_: None)  # every check runs the specification
-    return Backend("pure", redis_url, loop)
+    return Backend("pure", "memory://", loop)
 
 
 def burns_on_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -320,7 +320,7 @@ def burns_on_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
         ]
         return [verdict for verdict, _ in both], [state for _, state in both]
 
-    monkeypatch.setattr(memory, "_apply_rules", apply_rules)
+    monkeypatch.setattr(memory, "apply_rules", apply_rules)
 
 
 def promises_too_early(monkeypatch: pytest.MonkeyPatch) -> None:

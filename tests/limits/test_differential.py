@@ -1,11 +1,10 @@
-"""The Python functions are the specification; the compiled kernel and the Lua script mirror them, number for number."""
+"""The Python functions are the specification; the compiled kernel, the Lua script and the SQL function mirror them."""
 
 import asyncio
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import redis
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,6 +17,7 @@ from frontrow.limits.stores.protocol import CHARGE, CHECK, PEEK, REFUND, QuotaSl
 from frontrow.limits.stores.redis import RedisStore
 from frontrow.testing.clock import ManualClock
 from tests.limits.backends import T0_US
+from tests.limits.shared_stores import empty_store, open_shared
 from tests.limits.strategies import operations, quotas
 
 IN_MEMORY = [MemoryStore, *([CompiledStore] if CompiledStore else [])]  # whether it must be here: test_memory
@@ -26,9 +26,8 @@ months = st.builds(lambda limit: Quota.parse(f"{limit}/month"), st.integers(1, 1
 
 @pytest.fixture(scope="module")
 def loop() -> Iterator[asyncio.AbstractEventLoop]:
-    own = asyncio.new_event_loop()
-    yield own
-    own.close()
+    with asyncio.Runner() as runner:
+        yield runner.get_loop()
 
 
 @settings(max_examples=300)
@@ -36,15 +35,14 @@ def loop() -> Iterator[asyncio.AbstractEventLoop]:
     rules=st.lists(st.tuples(quotas | months, st.booleans()), min_size=1, max_size=3),
     history=st.lists(operations, max_size=40),
 )
-def test_specification_kernel_and_script_agree_on_random_histories(
-    every_redis_url: str, rules: list[tuple[Quota, bool]], history: list[tuple[int, int, int, int]]
+def test_specification_kernel_script_and_sql_agree_on_random_histories(
+    every_shared_url: str, rules: list[tuple[Quota, bool]], history: list[tuple[int, int, int, int]]
 ) -> None:
     """L9 L10 L15: same results everywhere, also when the clock jumps; checks, peeks, refunds; several rules."""
     slots = [QuotaSlot(Rule(f"r{at}", quota, shadow=shadow), "", quota) for at, (quota, shadow) in enumerate(rules)]
     clock = ManualClock()
-    shared = RedisStore(every_redis_url, slots, Stats([]), deadline_s=5.0)
-    with redis.Redis.from_url(every_redis_url) as client:
-        client.flushdb()
+    shared = open_shared(every_shared_url, slots)
+    empty_store(every_shared_url)
     for_ever_us = 1 << 60  # what is forgotten when is another question than what is answered
     stores: list[Any] = [kind(slots, clock, 1000, for_ever_us) for kind in IN_MEMORY]
     stores.append(shared)
@@ -81,13 +79,12 @@ CENTURIES = [
     ),
 )
 def test_buckets_that_drain_for_centuries_agree_to_the_microsecond(
-    every_redis_url: str, quota: Quota, history: list[tuple[int, int, int]]
+    every_shared_url: str, quota: Quota, history: list[tuple[int, int, int]]
 ) -> None:
     """Redis was 1 µs late: a debt and a cost together exceeded what a double holds exactly."""
     slot = QuotaSlot(Rule("slow", quota), "", quota)
-    shared = RedisStore(every_redis_url, [slot], Stats([]), deadline_s=5.0)
-    with redis.Redis.from_url(every_redis_url) as client:
-        client.flushdb()
+    shared = open_shared(every_shared_url, [slot])
+    empty_store(every_shared_url)
     stores: list[Any] = [kind([slot], ManualClock(), 1000, 1 << 60) for kind in IN_MEMORY]
     now_us = T0_US
     try:

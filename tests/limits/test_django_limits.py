@@ -20,7 +20,12 @@ from frontrow.limits.rules import RequestRule
 from frontrow.testing.clock import ManualClock
 
 if not settings.configured:
-    settings.configure(SECRET_KEY="only for tests", ALLOWED_HOSTS=["*"], USE_TZ=True)
+    settings.configure(
+        SECRET_KEY="only for tests",
+        ALLOWED_HOSTS=["*"],
+        USE_TZ=True,
+        INSTALLED_APPS=["django.contrib.auth", "django.contrib.contenttypes"],
+    )
 settings.INSTALLED_APPS = ["django.contrib.auth", "django.contrib.contenttypes"]
 settings.SESSION_ENGINE = "django.contrib.sessions.backends.signed_cookies"
 settings.AUTHENTICATION_BACKENDS = [f"{__name__}.Backend"]

@@ -6,6 +6,7 @@ from typing import Any
 import httpx
 
 from frontrow.limits.http.asgi import RateLimitMiddleware
+from frontrow.limits.http.fastapi import RateLimits
 from frontrow.testing.clock import ManualClock
 
 
@@ -20,8 +21,6 @@ def ask(app: Any, path: str, count: int) -> list[int]:
 def test_a_middleware_and_a_limit_that_are_not_enabled_limit_nothing() -> None:
     from fastapi import Depends, FastAPI
 
-    from frontrow.limits.http.fastapi import RateLimits
-
     limits = RateLimits(enabled=False, clock=ManualClock())
     app = FastAPI()
     app.get("/one")(limits.limited("1/minute")(lambda: "served"))
@@ -34,6 +33,17 @@ def test_a_middleware_and_a_limit_that_are_not_enabled_limit_nothing() -> None:
     assert ask(wrapped, "/one", 2) == [200, 200]
     wrapped.limits.enabled = True
     assert ask(wrapped, "/two", 2) == [200, 429]
+
+
+def test_a_switch_holds_for_limits_that_are_made_after_it() -> None:
+    from fastapi import FastAPI
+
+    limits, app = RateLimits(clock=ManualClock()), FastAPI()
+    limits.routes.enabled = False
+    app.get("/")(limits.limited("1/minute")(lambda: "served"))
+    assert ask(app, "/", 3) == [200] * 3
+    limits.routes.enabled = True
+    assert ask(app, "/", 2) == [200, 429]
 
 
 def test_flask_limits_that_are_not_enabled_limit_nothing() -> None:

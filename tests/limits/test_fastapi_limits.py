@@ -55,6 +55,38 @@ async def test_a_dependency_answers_429_with_headers_and_counts_each_route_by_it
     assert answers[2].json()["detail"].startswith("The limit of 2 is used up; try again in ")
 
 
+async def test_a_dependency_counts_a_request_that_fastapi_finds_invalid_and_a_decorator_does_not():
+    app = FastAPI()
+
+    @app.get("/counted/{number}", dependencies=[Depends(limit("1/minute"))])
+    async def counted(number: int) -> int:
+        return number
+
+    @app.get("/decorated/{number}")
+    @limited("1/minute")
+    async def decorated(number: int) -> int:
+        return number
+
+    assert statuses(await ask(app, "GET /counted/x", "GET /counted/1")) == [422, 429]
+    assert statuses(await ask(app, "GET /decorated/x", "GET /decorated/x", "GET /decorated/1")) == [422, 422, 200]
+
+
+@pytest.mark.parametrize("makes_response", [False, True], ids=["value", "response"])
+async def test_a_limit_writes_its_headers_in_place_of_the_endpoints_own(makes_response: bool):
+    app = FastAPI()
+
+    @app.get("/")
+    @limited("2/minute", name="in-place")
+    async def home(response: Response) -> Any:
+        own = {"X-RateLimit-Limit": "7", "X-Kept": "yes"}
+        response.headers.update(own)
+        return JSONResponse("served", headers=own) if makes_response else "served"
+
+    [answer] = await ask(app, "GET /")
+    assert answer.headers.get_list("x-ratelimit-limit") == ["2"]
+    assert answer.headers["x-kept"] == "yes"
+
+
 async def test_a_decorator_works_on_any_endpoint_and_on_what_it_returns():
     app = FastAPI()
 
@@ -239,7 +271,7 @@ async def test_a_named_limit_is_shared_and_a_second_one_of_that_name_must_be_the
         (lambda: limit("1/minute", key="shoe_size"), "key part 'shoe_size' is unknown"),
         (lambda: limits_fastapi.RateLimits(rules="1/minute"), "rules belongs to the middleware"),
         (lambda: limits_fastapi.RateLimits(on_refused=print), "exception handler for RateLimited"),
-        (lambda: limits_fastapi.RateLimits(identify={"email": "json:email"}), "read the body with a function"),
+        (lambda: limited("1/minute", key="post:email")(lambda: 1), "is a plain function, and its limit has an async"),
     ],
 )
 def test_a_wrong_limit_is_an_error_at_once(make, expected):

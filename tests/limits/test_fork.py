@@ -9,6 +9,15 @@ import pytest
 from tests.limits.fork_scenarios import SCENARIOS
 
 ROOT = Path(__file__).parents[2]
+SHARED = (
+    "somebody_waits_in_acquire",
+    "somebody_waits_in_aacquire",
+    "connection_of_the_parent",
+    "connection_of_the_parents_loop",
+    "reservation_of_the_parent",
+    "leased_units_of_the_parent",
+    "many_forks",
+)
 IN_MEMORY = ("somebody_waits_in_acquire", "somebody_waits_in_aacquire")
 
 
@@ -22,6 +31,12 @@ def check_scenario(name: str, url: str) -> None:
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_a_forked_child_gets_its_answers(redis_url: str, name: str) -> None:
     check_scenario(name, redis_url)
+
+
+@pytest.mark.parametrize("sql_url", ["postgresql", "sqlite"], indirect=True)
+@pytest.mark.parametrize("name", SHARED)
+def test_a_child_forked_while_sql_is_used_gets_its_answers(sql_url: str, name: str) -> None:
+    check_scenario(name, sql_url)
 
 
 @pytest.mark.parametrize("name", IN_MEMORY)

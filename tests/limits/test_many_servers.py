@@ -1,6 +1,8 @@
 """The shared store on every kind of Redis: Cluster, Sentinel, unix socket (L9)."""
 
 import asyncio
+import contextlib
+import uuid
 from collections import Counter
 from typing import Any
 
@@ -12,6 +14,7 @@ from frontrow.limits.stats import Stats
 from frontrow.limits.stores.protocol import RESERVE, TAKE_BACK, QuotaSlot, StoreRequest
 from frontrow.limits.stores.redis import RedisStore
 from tests.limits.backends import T0_US
+from tests.limits.cancellation import cancel_at_every_await
 from tests.support.servers import Cluster, Sentinel, Valkey
 
 RULES = [
@@ -66,6 +69,20 @@ async def test_l9_rules_in_different_slots_never_admit_more_than_each_allows(
         async with Limiter([rule], store=redis_cluster.url, deadline_s=10.0, prefix=prefix) as alone:
             left = await alone.apeek(key, now_us=now_us)
             assert left.remaining == rule.quota.limit - used
+
+
+async def test_a_check_over_hash_slots_that_is_cancelled_charges_all_rules_or_none(redis_cluster: Cluster) -> None:
+    """The first slot was charged and the others were not."""
+    prefix = f"cut{uuid.uuid4().hex[:8]}"
+    options: Any = {"store": redis_cluster.url, "deadline_s": 10.0, "prefix": prefix}
+    key = {"user": "42", "endpoint": "holds"}
+    async with Limiter(APART, **options) as limiter, contextlib.AsyncExitStack() as stack:
+        alone = [await stack.enter_async_context(Limiter([rule], **options)) for rule in APART]
+        async for k in cancel_at_every_await(lambda: limiter.acheck(key)):
+            used = {rule.quota.capacity - one.peek(key).remaining for rule, one in zip(APART, alone, strict=True)}
+            assert used in ({0}, {1}), f"{used} after a cancellation at await {k}"
+            for one in alone:
+                one.reset(key)
 
 
 def test_l9_the_first_example_of_the_docs_works_on_a_cluster(redis_cluster: Cluster) -> None:

@@ -14,8 +14,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from frontrow.limits.http.asgi import RateLimitMiddleware
 from frontrow.limits.http.fastapi import RateLimits
 from frontrow.limits.http.request_limits import TIMED_ONE_IN
-from frontrow.limits.metrics import LimitMetrics, RefusalLog
+from frontrow.limits.metrics import LimitMetrics
 from frontrow.limits.quota import Decision
+from frontrow.limits.refusal_log import RefusalLog
 from frontrow.limits.stats import Stats
 from frontrow.testing.clock import ManualClock
 from tests.contracts.rate_limit_middleware import rule
@@ -157,8 +158,28 @@ async def test_l16_a_refusal_logs_one_structured_line_without_the_clients_name(l
     first, second, bob = lines()
     assert first == second
     assert (first["fact"], first["rule"], first["method"], first["source"]) == ("RequestRefused", "all", "GET", "store")
+    assert first["endpoint"] == "GET /**"
     assert first["key_hash"] != bob["key_hash"]
     assert not any(name in json.dumps(lines()) for name in ("alice", "example", "bob", "203.0.113"))
+
+
+async def test_l16_the_line_of_a_limit_of_a_route_names_the_endpoint(lines):
+    app, limits = FastAPI(), RateLimits(clock=ManualClock())
+
+    @app.get("/codes", dependencies=[Depends(limits.limit("1/minute"))])
+    async def codes() -> str:
+        return "sent"
+
+    @app.get("/pages")
+    @limits.limited("1/minute")
+    async def pages() -> str:
+        return "served"
+
+    for path in ("/codes", "/codes", "/pages", "/pages"):
+        await call_asgi(app, "GET", path, {}, "203.0.113.1")
+    told = [line["endpoint"] for line in lines()]
+    assert [endpoint.rpartition(".")[2] for endpoint in told] == ["codes", "pages"], told
+    assert {line["rule"] for line in lines()} == {"limit-1-60s"}, "by the rule alone they could not be told apart"
 
 
 def test_l16_lines_are_bounded_per_second_and_rule_and_the_rest_is_counted(lines):

@@ -1,13 +1,17 @@
 """What people write by mistake is said in one sentence: what is wrong, and what would be right."""
 
 import asyncio
+import subprocess
+import sys
 from typing import Any
 
 import httpx
 import pytest
+from flask import Flask
 
 from frontrow.core.errors import ConfigError
-from frontrow.limits import InvalidCost, InvalidKey, InvalidQuota, Limiter, Quota, Rule
+from frontrow.limits import InvalidCost, InvalidKey, InvalidQuota, LeasedLimiter, Limiter, Quota, Rule, Tiers
+from frontrow.limits.http import django, fastapi, flask
 from frontrow.limits.http.asgi import RateLimitMiddleware
 from frontrow.limits.rules import RequestRule
 from frontrow.limits.stores.from_url import CompiledStore
@@ -192,3 +196,130 @@ def test_a_function_that_returns_quotas_still_decorates() -> None:
             return [(await client.get("/")).status_code for _ in range(2)]
 
     assert asyncio.run(ask()) == [200, 429]
+
+
+# -- options ---------------------------------------------------------------------------------------------------------
+
+NOBODY = "redis://127.0.0.1:1/0"
+
+
+@pytest.mark.parametrize("store", ["memory://", NOBODY])
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda store: Limiter("5/s", sotre=store), "a limiter has no option 'sotre'; did you mean 'store'?"),
+        (lambda store: Limiter("5/s", store=store, algorithm="gcra"), "a limiter has no option 'algorithm'"),
+        (lambda store: Limiter("5/s", store=store, dedline_s=1), "no option 'dedline_s'; did you mean 'deadline_s'?"),
+        (lambda store: LeasedLimiter("5/s", store=store, prefx="a"), "no option 'prefx'; did you mean 'prefix'?"),
+        (lambda store: RateLimitMiddleware(None, "5/s", store=store, rule="5/s"), "did you mean 'rules'?"),
+        (lambda store: flask.RateLimits(store=store, identfy={}), "did you mean 'identify'?"),
+        (lambda store: fastapi.RateLimits(store=store, identfy={}), "did you mean 'identify'?"),
+    ],
+)
+def test_a_misspelt_option_is_named_with_the_right_one(store: str, make: Any, said: str) -> None:
+    """`Limiter("5/s", sotre=…)` was told what the memory store knows."""
+    with pytest.raises(ConfigError) as caught:
+        make(store)
+    assert said in caught.value.message
+
+
+def test_a_misspelt_option_beside_a_store_of_ones_own_is_no_secret() -> None:
+    own = Limiter("5/s")._store
+    with pytest.raises(ConfigError, match="a limiter has no option 'max_key'; did you mean 'max_keys'"):
+        Limiter("5/s", store=own, max_key=5)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Rule("a", "5/s", shadow="no"),  # type: ignore[arg-type]
+        lambda: RequestRule("a", "5/s", shadow="no"),  # type: ignore[arg-type]
+        lambda: RateLimitMiddleware(None, "5/s", enabled="false"),  # type: ignore[arg-type]
+        lambda: flask.RateLimits(enabled=None),  # type: ignore[typeddict-item]
+    ],
+)
+def test_a_text_from_the_environment_is_no_true_or_false(make: Any) -> None:
+    """`enabled=os.environ.get(…)` switched limits on with "false", and off without the variable."""
+    with pytest.raises(ConfigError, match=r"(shadow|enabled) must be True or False, not ('no'|'false'|None)"):
+        make()
+
+
+def test_the_clock_is_a_function() -> None:
+    with pytest.raises(ConfigError, match="clock must be a function that returns microseconds since 1970, not 3"):
+        Limiter("5/s", clock=3)  # type: ignore[arg-type]
+
+
+def test_members_of_tiers_are_a_mapping() -> None:
+    with pytest.raises(ConfigError, match="members must be like {'user:42': 'gold'}, not 'gold'"):
+        Tiers("gold")  # type: ignore[arg-type]
+
+
+# -- limits of routes ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("quota", [2, ["5/minute", "100/hour"], None])
+@pytest.mark.parametrize("limited", [flask.limited, fastapi.limited, fastapi.limit, django.limited])
+def test_what_is_no_quota_of_a_route_is_named(limited: Any, quota: Any) -> None:
+    with pytest.raises(ConfigError, match='a limit is like "5/minute", or a function that returns a quota; not '):
+        limited(quota)
+
+
+def test_rules_in_the_place_of_the_flask_application_are_named() -> None:
+    with pytest.raises(ConfigError, match=r"like RateLimits\(app, rules=\"100/minute\"\), not '100/minute'"):
+        flask.RateLimits("100/minute")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("key", "missing"),
+    [
+        ("header:x-tenant", "header x-tenant"),
+        ("post:username", "field username"),
+        ("json:user.email", "field user.email"),
+    ],
+)
+def test_a_client_is_told_which_header_or_field_is_missing(key: str, missing: str) -> None:
+    """It was told of a `post_username`, which it has never heard of."""
+    app = Flask("shop")
+    app.add_url_rule("/", view_func=flask.limited("5/minute", key=key)(lambda: "well"), methods=["POST"])
+    answer = app.test_client().post("/", json={})
+    assert answer.status_code == 400
+    assert answer.json is not None
+    assert answer.json["detail"] == f"this request has no {missing}, and a rate limit counts by it"
+    assert answer.json["param"] == missing.split()[1]
+
+
+# -- what is not installed -------------------------------------------------------------------------------------------
+
+WITHOUT_CLIENTS = """
+import sys
+for name in ("redis", "hiredis", "asyncpg", "psycopg"):
+    sys.modules[name] = None
+from frontrow.core.errors import ConfigError
+from frontrow.limits import ConcurrencyLimiter, LeasedLimiter, Limiter, Tiers
+from frontrow.limits.http.asgi import RateLimitMiddleware
+from frontrow.limits.shared_rules import SharedRules
+try:
+    {}
+except ConfigError as error:
+    print(error.message)
+"""
+
+
+@pytest.mark.parametrize(
+    ("extra", "made"),
+    [
+        ("redis", "Limiter('5/s', store='redis://127.0.0.1:1/0')"),
+        ("redis", "LeasedLimiter('5/s', store='redis://127.0.0.1:1/0')"),
+        ("redis", "RateLimitMiddleware(None, '5/s', store='redis://127.0.0.1:1/0')"),
+        ("redis", "ConcurrencyLimiter(2, name='a', store='redis://127.0.0.1:1/0')"),
+        ("redis", "Tiers({}, store='redis://127.0.0.1:1/0')"),
+        ("redis", "SharedRules([], store='redis://127.0.0.1:1/0', name='a')"),
+        ("postgresql", "Limiter('5/s', store='postgresql://127.0.0.1:1/shop')"),
+        ("postgresql", "SharedRules([], store='postgresql://127.0.0.1:1/shop', name='a')"),
+    ],
+)
+def test_a_client_that_is_not_installed_is_named_with_the_command_that_installs_it(extra: str, made: str) -> None:
+    """Without the extra, a Redis URL was a ModuleNotFoundError for hiredis."""
+    script = WITHOUT_CLIENTS.format(made)
+    told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    assert told.stdout.rstrip().endswith(f"pip install 'frontrow-limits[{extra}]'"), told.stderr

@@ -20,11 +20,13 @@ import redis.asyncio
 from frontrow.core.errors import ConfigError
 from frontrow.limits import Decision, Limiter, Quota, Rule
 from frontrow.limits.stats import Stats
-from frontrow.limits.stores import redis_blocking
+from frontrow.limits.stores import blocking_calls, redis_source
 from frontrow.limits.stores.protocol import QuotaSlot, StoreRequest
 from frontrow.limits.stores.redis import RedisStore
 from frontrow.limits.stores.redis_source import RedisSource
 from frontrow.testing.clock import ManualClock
+from tests.limits.cancellation import cancel_at_every_await
+from tests.support.eventually import eventually
 from tests.support.servers import Cluster, Sentinel, Valkey, free_port
 from tests.support.tls_proxy import TlsProxy
 
@@ -62,6 +64,31 @@ def test_a_loop_that_was_closed_without_more_ado_loses_its_connection_to_the_nex
         until(lambda: connections(own_valkey) == 0)
         del loop
         gc.collect()
+
+
+async def test_connecting_that_is_cancelled_at_any_moment_leaves_no_connection(
+    own_valkey: Valkey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also after the connection was taken over, while the client that opened it is closed (it may ask Sentinels)."""
+
+    async def close_slowly(client: redis.asyncio.Redis) -> None:
+        await asyncio.sleep(0)
+        await client.aclose()
+
+    monkeypatch.setattr(redis_source, "disconnect", close_slowly)
+    source = RedisSource(own_valkey.url)
+    opened: list[asyncio.StreamWriter] = []
+
+    async def connect() -> None:
+        writer, _ = await source.open_asyncio(asyncio.BufferedProtocol())
+        assert writer is not None
+        opened.append(writer)
+
+    async for _ in cancel_at_every_await(connect):
+        for writer in opened:
+            writer.transport.abort()
+        await eventually(lambda: connections(own_valkey) == 0)
+    assert len(opened) == 1, "only the last attempt was not cancelled"
 
 
 def test_more_threads_than_a_pool_has_connections_admit_exactly_the_limit(own_valkey: Valkey) -> None:
@@ -146,8 +173,8 @@ def test_waking_a_little_late_does_not_prolong_a_wait(
         now_s += stretch * seconds
         return False
 
-    monkeypatch.setattr(redis_blocking, "time", SimpleNamespace(monotonic=lambda: now_s))
-    assert not redis_blocking.wait_running_time(wait, 0.025)
+    monkeypatch.setattr(blocking_calls, "time", SimpleNamespace(monotonic=lambda: now_s))
+    assert not blocking_calls.wait_running_time(wait, 0.025)
     assert bounds_s[0] <= now_s - 100.0 <= bounds_s[1]
 
 
@@ -307,7 +334,7 @@ async def test_a_wrong_password_is_logged_once_and_stands_in_the_statistics(capl
         "redis://fan:hunter2@127.0.0.1:6379/-1",
         "rediss://fan:hunter2@127.0.0.1:6379/0/1?ssl_ca_certs=ca.pem",
         "redis+cluster://fan:hunter2@127.0.0.1:6379/1",
-        "postgres://fan:hunter2@127.0.0.1/0",
+        "mysql://fan:hunter2@127.0.0.1/0",
         "redis://127.0.0.1:port/0?password=hunter2",
         "redis:/fan:hunter2@127.0.0.1/0",
         "redis://fan:hun/ter@hunter2@127.0.0.1:port/0",

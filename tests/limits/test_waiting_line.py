@@ -1,13 +1,15 @@
 """L7: `acquire` waits within its timeout, first come, first served among the callers of one key."""
 
 import asyncio
+import itertools
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from frontrow.core.errors import InvalidInput
-from frontrow.limits import ConcurrencyLimiter, Limiter, Quota, Rule, Throttled, waiting_line
+from frontrow.limits import ConcurrencyLimiter, Decision, Limiter, Quota, Rule, Throttled, waiting_line
 from frontrow.testing.clock import ManualClock
 from tests.limits.backends import Backend
 from tests.support.eventually import eventually, eventually_sync
@@ -301,17 +303,53 @@ async def test_units_given_back_between_the_refusal_and_the_line_are_not_missed(
         assert (await limiter.aacquire("fan")).allowed
 
 
+def refunding_in_line(limiter: Limiter) -> Callable[..., Decision]:
+    """`check` of a limiter. The unit comes back just after its second call, the first one in line."""
+    calls, check = itertools.count(1), limiter.check
+
+    def refuse_then_refund(key: str, cost: int = 1) -> Decision:
+        decision = check(key, cost)
+        if next(calls) == 2:
+            limiter.refund(key)
+        return decision
+
+    return refuse_then_refund
+
+
+def test_a_thread_does_not_miss_units_given_back_between_a_refusal_in_line_and_its_nap() -> None:
+    limiter, told = Limiter("1/day token_bucket"), list[Decision]()
+    limiter.check("fan")
+    limiter.check = refunding_in_line(limiter)  # type: ignore[method-assign]
+    thread = threading.Thread(target=lambda: told.append(limiter.acquire("fan")), daemon=True)
+    thread.start()
+    thread.join(20)
+    assert [decision.allowed for decision in told] == [True]
+
+
+async def test_a_task_does_not_miss_units_given_back_between_a_refusal_in_line_and_its_nap() -> None:
+    limiter = Limiter("1/day token_bucket")
+    limiter.check("fan")
+    check = refunding_in_line(limiter)
+
+    async def acheck(key: str, cost: int = 1) -> Decision:
+        return check(key, cost)
+
+    limiter.acheck = acheck  # type: ignore[method-assign, assignment]
+    async with asyncio.timeout(20):
+        assert (await limiter.aacquire("fan")).allowed
+
+
 # -- what cannot be a timeout ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("timeout_s", [float("nan"), "5", True, [1]])
+@pytest.mark.parametrize("timeout_s", [float("nan"), "5", True, [1], -1, -0.001, float("-inf")])
 async def test_a_wrong_timeout_is_named(timeout_s: Any) -> None:
     limiter, permits = Limiter("1/day"), ConcurrencyLimiter(1)
     for call in (limiter.acquire, permits.acquire):
-        with pytest.raises(InvalidInput, match=r"timeout_s must be a number of seconds, like 2\.5, or None"):
+        with pytest.raises(InvalidInput, match=r"timeout_s must be 0 or more seconds, like 2\.5, or None"):
             call("fan", timeout_s=timeout_s)
     for acall in (limiter.aacquire, permits.aacquire):
-        with pytest.raises(InvalidInput, match=r"timeout_s must be a number of seconds, like 2\.5, or None"):
+        with pytest.raises(InvalidInput, match=r"timeout_s must be 0 or more seconds, like 2\.5, or None"):
             await acall("fan", timeout_s=timeout_s)
     assert limiter.peek("fan").remaining == 1, "and nothing was charged"
 

@@ -13,7 +13,8 @@ class Mutant:
     """A bug: in `file`, the text `before` becomes `after`. `tests` are pytest's names of those that must fail then.
 
     `before` occurs once in the file, so the lines around it may move. `file` is relative to `src/frontrow/`, or to the
-    same folder of `packages/limits`. `guard` names the lock or index that the bug takes away.
+    same folder of `packages/limits` or `packages/limits-service`. `guard` names the lock or index that the bug takes
+    away.
     """
 
     name: str
@@ -26,8 +27,9 @@ class Mutant:
 
     def path(self, root: Path) -> Path:
         """Where the file is, in the tree at `root`."""
-        base = "packages/limits/src/frontrow" if self.file.startswith(LIMITER) else "src/frontrow"
-        return root / base / self.file
+        package = "limits-service" if self.file.startswith("limits_service/") else "limits"
+        is_limiter = package == "limits-service" or self.file.startswith(LIMITER)
+        return root / (f"packages/{package}/src/frontrow" if is_limiter else "src/frontrow") / self.file
 
     def applied(self, text: str) -> str:
         """The text with the bug in it; a `ValueError` if it does not fit exactly once."""

@@ -70,7 +70,12 @@ class Copy:
 
     def __init__(self, folder: Path, redis_url: str, postgres_url: str) -> None:
         self.folder = folder
-        source = [str(folder / "src"), str(folder / "packages/limits/src"), str(folder)]
+        source = [
+            str(folder / "src"),
+            str(folder / "packages/limits/src"),
+            str(folder / "packages/limits-service/src"),
+            str(folder),
+        ]
         self._environment = os.environ | {
             "PYTHONPATH": os.pathsep.join(source),
             "FRONTROW_TEST_REDIS_URL": redis_url,

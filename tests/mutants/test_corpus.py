@@ -51,9 +51,12 @@ def test_there_are_enough_in_every_area() -> None:
 def test_the_tests_that_must_catch_them_are_there(test: str) -> None:
     """In the file that pytest is given, or in the contract that it runs."""
     file, _, name = test.partition("::")
-    name = name.rpartition("::")[2].partition("[")[0]
-    places = [ROOT / file, *(ROOT / "tests/contracts").glob("*.py")]
-    assert any(re.search(rf"def {re.escape(name)}\b", place.read_text("utf-8")) for place in places)
+    name, _, given = name.rpartition("::")[2].partition("[")
+    checks = [part for part in re.split(r"[-\]]", given) if re.fullmatch(r"[a-z0-9]+(_[a-z0-9]+){4,}", part)]
+    contracts = [*(ROOT / "tests/contracts").glob("*.py"), *(ROOT / file).parent.glob("*_contract.py")]
+    texts = [place.read_text("utf-8") for place in (ROOT / file, *contracts)]
+    for one in (name, *checks):
+        assert any(re.search(rf"def {re.escape(one)}\b", text) for text in texts), one
 
 
 def test_a_bug_that_fits_twice_or_not_at_all_is_refused() -> None:

@@ -2,6 +2,7 @@
 import { blake2b } from "../../src/frontrow/web/static/js/gate/blake2b.js";
 import { hex } from "../../src/frontrow/web/static/js/gate/codes.js";
 import { Gate, canVerify } from "../../src/frontrow/web/static/js/gate/gate-check.js";
+import { clockError } from "../../src/frontrow/web/static/js/gate/link.js";
 import { after, cameTwice, decide, merge } from "../../src/frontrow/web/static/js/gate/presence.js";
 
 /** Gates that pass and tell each other, as the page does with its store. */
@@ -32,7 +33,7 @@ function walk({ reentry, tickets, steps }) {
 
 let text = "";
 for await (const chunk of process.stdin) text += chunk;
-const { bundle, asks = [], texts = [], lists = [], bundles = [], walks = [] } = JSON.parse(text);
+const { bundle, asks = [], texts = [], lists = [], bundles = [], walks = [], clocks = [] } = JSON.parse(text);
 const gate = await Gate.opened(bundle);
 const verdicts = [];
 for (const [code, now_us] of asks) {
@@ -50,6 +51,14 @@ for (const one of bundles)
 const taken = [];
 for (const list of lists) taken.push(await gate.revoke(list));
 const hashes = texts.map(([given, size]) => hex(blake2b(new Uint8Array(Buffer.from(given, "hex")), size)));
-console.log(
-  JSON.stringify({ can: await canVerify(), verdicts, hashes, lists: taken, bundles: opened, walks: walks.map(walk) })
-);
+const errors = clocks.map((times) => clockError(...times));
+const shown = {
+  can: await canVerify(),
+  verdicts,
+  hashes,
+  lists: taken,
+  bundles: opened,
+  walks: walks.map(walk),
+  errors
+};
+console.log(JSON.stringify(shown));

@@ -34,6 +34,8 @@ PASSED_ON: Final = re.compile(
     r"(https?|all|no)_proxy|(PIP|UV)_(\w+_)?INDEX(_URL)?|UV_DEFAULT_INDEX|PIP_(TRUSTED_HOST|DEFAULT_TIMEOUT)|npm_config_registry",
     re.IGNORECASE,
 )
+# debootstrap mounts /proc in what it makes and may leave it there; so its mounts are its own and end with it.
+OWN_MOUNTS: Final = ["unshare", "--mount", "--propagation", "private"]
 APART: Final = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--propagation", "private"]
 # The shell stays, as root and as the first process of the namespace: it dies with `unshare`, and all others with it. A
 # process that has become the stranger is not told that its parent died.
@@ -182,7 +184,7 @@ def _make_archive(suite: str, archive: Path, log: TextIO) -> None:
 
         def bootstrap() -> bool:
             made = Path(kept) / str(next(numbers))
-            command = ["debootstrap", "--variant=minbase", f"--include={PACKAGES}", suite, str(made), uri]
+            command = [*OWN_MOUNTS, "debootstrap", "--variant=minbase", f"--include={PACKAGES}", suite, str(made), uri]
             return _runs(command, log) and made.rename(Path(kept) / "root") is not None
 
         if not try_again(bootstrap):

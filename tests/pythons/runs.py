@@ -18,10 +18,13 @@ DEMO: Final = "make demo FOR=20s"
 TESTS: Final = "make test"
 NO_BROWSER: Final = ("tests/browser", "tests/journeys", "tests/faults", "tests/web/room/test_browser.py")
 SOME_TESTS: Final = "make test-twice LESS='{}'".format(" ".join(f"--ignore={name}" for name in NO_BROWSER))
+TRACE: Final = "make simulate-trace"  # one hash of some histories of the simulation
+TRACE_ARGUMENTS: Final = ("-m", "tests.simulation", "--trace", "--seeds", "10")
 WITHIN_S: Final = 5_400  # one command
 SOLD: Final = "nothing sold twice"
 CLOSING: Final = re.compile(r"^(?=.*\d+ (?:passed|failed|error))[\d,]+ \w+.* in [\d.]+s\b.*$", re.MULTILINE)
 TOLD_AT_THE_END: Final = re.compile(r"^(?:FLAKY|NOT CHECKED).*$", re.MULTILINE)
+TRACED: Final = re.compile(r"^trace of \d+ seeds: \w+$", re.MULTILINE)
 TAIL_LINES: Final = 60
 
 Run = Callable[[str, TextIO], int]  # a command and its log -> its exit code
@@ -57,11 +60,11 @@ class Outcome:
 
 
 ALL: Final = (
-    World("3.12", (DEMO, TESTS)),
-    World("3.13", (DEMO, TESTS), "trixie"),
-    World("3.14", (DEMO, TESTS), "sid"),
+    World("3.12", (DEMO, TESTS, TRACE)),
+    World("3.13", (DEMO, TESTS, TRACE), "trixie"),
+    World("3.14", (DEMO, TESTS, TRACE), "sid"),
 )
-QUICK: Final = (World("3.13", (DEMO, SOME_TESTS), "trixie"), World("3.14", (DEMO,), "sid"))
+QUICK: Final = (World("3.13", (DEMO, SOME_TESTS, TRACE), "trixie"), World("3.14", (DEMO, TRACE), "sid"))
 
 
 def closing_lines(outcomes: Sequence[Outcome]) -> list[str]:
@@ -82,6 +85,9 @@ def verdict(command: str, code: int, output: str) -> tuple[str, bool]:
     if command.startswith("make demo"):
         sold = next((line for line in reversed(output.splitlines()) if SOLD in line), "")
         return (f"{command}: {sold}", True) if code == 0 and sold else (f"{command} ended with {code}", False)
+    if command == TRACE:
+        traced = TRACED.findall(output)
+        return (traced[-1], True) if code == 0 and traced else (f"{command} ended with {code}", False)
     closing = (CLOSING.findall(output) or ["no closing line"])[-1]
     name = command.partition(" LESS=")[0]
     return (f"{name}: {closing}", True) if code == 0 else (f"{name} ended with {code}: {closing}", False)
@@ -164,6 +170,27 @@ def _version(program: str) -> str | None:
     return told.stdout.strip() if told.returncode == 0 else None
 
 
+def own_trace(project: Path) -> str:
+    """What this checkout's own Python says to `TRACE`. Empty: it is not set up."""
+    program = project / ".venv" / "bin" / "python"
+    if not program.exists():
+        return ""
+    told = subprocess.run([program, *TRACE_ARGUMENTS], cwd=project, capture_output=True, text=True, check=False)
+    return next(iter(TRACED.findall(told.stdout)), f"it ended with {told.returncode}")
+
+
+def compare_traces(outcomes: Sequence[Outcome], own: str) -> list[Outcome]:
+    """The outcomes; those that have another trace than this Python, or than the first of them, failed."""
+    traces = [one for outcome in outcomes for one in outcome.told if TRACED.fullmatch(one)]
+    wanted = own or next(iter(traces), "")
+    return [
+        replace(outcome, failed=f"another trace than elsewhere ({wanted})")
+        if any(TRACED.fullmatch(one) and one != wanted for one in outcome.told) and not outcome.failed
+        else outcome
+        for outcome in outcomes
+    ]
+
+
 def changed_files(project: Path) -> list[str]:
     told = subprocess.run(["git", "status", "--porcelain"], cwd=project, capture_output=True, text=True, check=False)
     return told.stdout.splitlines()
@@ -181,6 +208,7 @@ def run_all(worlds: Sequence[World], project: Path, *, quick: bool) -> int:
         if outcome.failed:
             print(*log_path.read_text(errors="replace").splitlines()[-TAIL_LINES:], sep="\n")
         print(outcome.line(), flush=True)
+    outcomes = compare_traces(outcomes, own_trace(project))
     lines = closing_lines(outcomes)
     print("", *lines, sep="\n", flush=True)
     if told := os.environ.get("CLOSING_LINES_FILE"):

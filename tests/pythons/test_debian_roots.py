@@ -134,6 +134,7 @@ def test_an_archive_that_answers_nothing_leaves_nothing_behind(tmp_path: Path, m
     monkeypatch.setattr(debian_roots, "PAUSE_S", 0)
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(debian_roots, "APART", ["env"])
+    monkeypatch.setattr(debian_roots, "OWN_MOUNTS", [])
     refused = pytest.raises(NotMade, match=r"got no trixie from .* in 3 tries")
     with refused, (tmp_path / "log").open("w") as log, debian_root("trixie", log):
         pass

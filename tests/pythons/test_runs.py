@@ -9,7 +9,21 @@ import pytest
 
 from tests.pythons import runs
 from tests.pythons.debian_roots import NotMade
-from tests.pythons.runs import ALL, DEMO, QUICK, TESTS, Outcome, World, closing_lines, exit_code, run_commands, verdict
+from tests.pythons.runs import (
+    ALL,
+    DEMO,
+    QUICK,
+    TESTS,
+    TRACE,
+    TRACE_ARGUMENTS,
+    Outcome,
+    World,
+    closing_lines,
+    compare_traces,
+    exit_code,
+    run_commands,
+    verdict,
+)
 
 ROOT = Path(__file__).parents[2]
 TRIXIE = World("3.13", (DEMO, TESTS), "trixie")
@@ -131,4 +145,32 @@ def test_d1_the_worlds_run_readmes_two_commands() -> None:
     commands = re.findall(r"^(make (?:demo|test))\b", readme, re.MULTILINE)
     assert commands == ["make demo", "make test"]
     for world in ALL:
-        assert [command.split(" FOR=")[0] for command in world.commands] == commands
+        assert [command.split(" FOR=")[0] for command in world.commands if command != TRACE] == commands
+
+
+def test_q1_a_python_whose_simulation_has_another_trace_fails(tmp_path: Path) -> None:
+    """The same seeds are the same histories on every Python (docs/simulation.md)."""
+    same, other = ("trace of 10 seeds: 5290e67d", "trace of 10 seeds: 98e8ca87")
+
+    def traced(trace: str) -> Outcome:
+        world = World("3.14", (TRACE,), "sid")
+        return run_commands(Outcome(world, "3.14.0"), scripted((0, f"made\n{trace}\n")), tmp_path / "log")
+
+    assert exit_code(compare_traces([traced(same), traced(same)], same), quick=True) == 0
+    assert exit_code(compare_traces([traced(same), traced(same)], ""), quick=True) == 0
+    for outcomes in (compare_traces([traced(same), traced(other)], ""), compare_traces([traced(other)], same)):
+        assert outcomes[-1].line().endswith(f"{other}; FAILED: another trace than elsewhere ({same})")
+        assert exit_code(outcomes, quick=True) == 1
+
+
+def test_a_simulation_that_ends_without_a_trace_fails_its_python(tmp_path: Path) -> None:
+    world = World("3.14", (TRACE,), "sid")
+    for ended in ((0, "nothing\n"), (2, "trace of 10 seeds: 5290e67d\n")):
+        assert run_commands(Outcome(world), scripted(ended), tmp_path / "log").failed
+
+
+def test_q1_every_world_replays_the_simulation() -> None:
+    assert all(TRACE in world.commands for world in (*ALL, *QUICK))
+    recipe = re.search(r"^simulate-trace:.*\n\t(.*)", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert recipe is not None
+    assert recipe[1] == f"$(BIN)/python {' '.join(TRACE_ARGUMENTS)}"

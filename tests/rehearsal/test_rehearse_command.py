@@ -11,7 +11,7 @@ import pytest
 
 from frontrow.cli.rehearse import read_sale_plan
 from frontrow.core.errors import ConfigError
-from frontrow.rehearsal.cost_model import read_costs
+from frontrow.rehearsal.cpu_costs import read_costs
 from frontrow.rehearsal.figures import read_figures, say_duration
 from frontrow.rehearsal.sale_plan import Outage, SalePlan
 from frontrow.rehearsal.simulation import Simulation

@@ -37,6 +37,9 @@ class NoAudit:
     async def append(self, event: str, rows: object) -> None:
         """Keeps nothing."""
 
+    async def windows(self, event: str) -> tuple[()]:
+        return ()
+
 
 class TwinRoom:
     """The rehearsal's room and a real store with its leader, told the same and compared after each slide."""

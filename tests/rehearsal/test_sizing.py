@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from frontrow.cli.size import size
 from frontrow.core.errors import InvalidInput
-from frontrow.rehearsal.cost_model import ARRIVAL, BOOKING, PARTS, POLL, VISIT, price_load, read_costs
+from frontrow.rehearsal.cpu_costs import ARRIVAL, BOOKING, PARTS, POLL, VISIT, price_load, read_costs
 from frontrow.rehearsal.sale_plan import SalePlan
 from frontrow.rehearsal.simulation import Simulation
 from frontrow.rehearsal.sizing import Prices, read_rates, size_sale

@@ -1,6 +1,42 @@
-"""Which sorts of callers a route admits, by the words of its access rule alone."""
+"""Which sorts of callers a route admits, by the words of its access rule and the rights of each role, decided here."""
 
-from frontrow.boxoffice.people.model.roles import ROLES, Role
+from typing import Final
+
+GRANTED: Final = {
+    "owner": {
+        "events:read",
+        "events:write",
+        "sales:control",
+        "bookings:read",
+        "refunds:write",
+        "messages:write",
+        "codes:write",
+        "webhooks:write",
+        "figures:read",
+        "door:scan",
+        "audit:read",
+        "team:read",
+        "team:write",
+        "keys:write",
+    },
+    "manager": {
+        "events:read",
+        "events:write",
+        "sales:control",
+        "bookings:read",
+        "refunds:write",
+        "messages:write",
+        "codes:write",
+        "webhooks:write",
+        "figures:read",
+        "door:scan",
+        "audit:read",
+        "team:read",
+    },
+    "box_office": {"events:read", "bookings:read", "refunds:write", "codes:write", "figures:read", "door:scan"},
+    "door": {"events:read", "door:scan"},
+    "read_only": {"events:read", "bookings:read", "figures:read", "audit:read", "team:read"},
+}
 
 
 def may(access: str, caller: str) -> bool:
@@ -21,6 +57,6 @@ def may(access: str, caller: str) -> bool:
                 return True
             if caller == "key for the gate":
                 return permission == "door:scan"
-            return role in set(Role) and permission in ROLES[Role(role)]
+            return permission in GRANTED.get(role, ())
         case _:
             raise AssertionError(f"{access} is not decided")

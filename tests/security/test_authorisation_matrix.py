@@ -5,8 +5,8 @@ A route that is not in ROWS fails the first test: whoever adds one decides here 
 
 import pytest
 
-from frontrow.boxoffice.people.model.roles import PERMISSIONS, ROLES, Role
-from tests.security.callers import may
+from frontrow.boxoffice.people.model.roles import PERMISSIONS, ROLES
+from tests.security.callers import GRANTED, may
 from tests.security.route_table import table
 from tests.security.world import EVENT_ID, OTHER_EVENT_ID, AsgiClient, World, bearer
 
@@ -34,7 +34,8 @@ ROWS = {
     "jwks": "public",
     "metrics": "public",
     "accept_transfer": "public",  # the link in the body is checked
-    "stripe_webhook": "public",  # signed by the provider
+    "provider_webhook": "public",  # signed by the provider
+    "channel_report": "public",  # signed by the provider
     # -- the waiting room: places and passes are checked by its own endpoints
     "room_join": "own:public",
     "room_status": "own:public",
@@ -53,6 +54,7 @@ ROWS = {
     "room_overflow": "own:public",
     "room_page": "own:public",
     "room_stream": "own:public",
+    "room_shop_health": "own:public",  # signed with its reporter's key; sessions and passes count for nothing
     # -- who has a pass
     "place_hold": "own:pass",
     # -- whose it is: a booking, an entry, an offer
@@ -96,6 +98,9 @@ ROWS = {
     "get_me": "fan",
     "change_preferences": "fan",
     "add_push_subscription": "fan",
+    "send_phone_code": "fan",
+    "confirm_phone": "fan",
+    "add_app": "fan",
     "remove_push_subscription": "fan",
     "list_my_messages": "fan",
     "list_my_bookings": "fan",
@@ -123,6 +128,10 @@ ROWS = {
     "get_revocations": "staff:door:scan",
     "list_admissions": "staff:door:scan",
     "undo_scan": "staff:door:scan",
+    "redeem_add_on": "staff:door:scan",
+    "undo_redemption": "staff:door:scan",
+    "sync_redemptions": "staff:door:scan",
+    "get_guests": "staff:door:scan",
     "preview_buyer_message": "staff:messages:write",
     "send_buyer_message": "staff:messages:write",
     "list_buyer_messages": "staff:messages:write",
@@ -130,6 +139,7 @@ ROWS = {
     "search_bookings": "staff:bookings:read",
     "get_own_booking": "staff:bookings:read",
     "list_failed_refunds": "staff:bookings:read",
+    "list_disputes": "staff:bookings:read",
     "refund_booking": "staff:refunds:write",
     "retry_refund": "staff:refunds:write",
     "reseat_booking": "staff:refunds:write",
@@ -219,29 +229,30 @@ async def test_every_route_admits_exactly_the_callers_of_its_row(world: World, g
     """Route × role: also half signed-in members, API keys, and members of another organiser."""
     wrong, asked = [], 0
     for route in table():
-        if route.access.startswith("own:"):
+        if ROWS[route.name].startswith("own:"):
             continue
         for caller, headers in world.callers().items():
             reply = await guarded.ask(route.method, route.path(event_id=EVENT_ID), headers, route.sample())
             asked += 1
             admitted = reply.status == 418
-            if admitted != may(route.access, caller) or (not admitted and reply.status not in (401, 403)):
+            if admitted != may(ROWS[route.name], caller) or (not admitted and reply.status not in (401, 403)):
                 wrong.append((route.name, caller, reply.status, reply.code))
     assert wrong == []
     assert asked > 300
 
 
-async def test_every_permission_is_given_by_some_role_and_asked_for_by_its_table():
-    assert set().union(*ROLES.values()) == set(PERMISSIONS)
-    assert all(granted <= ROLES[Role.OWNER] for granted in ROLES.values())
-    for route in table():
-        if route.access.startswith("staff:"):
-            assert route.access.removeprefix("staff:") in PERMISSIONS
+async def test_what_a_role_may_do_is_decided_here_too():
+    """A right that a role gains or loses, and a new one, is decided in `callers.py` as well."""
+    assert {role.value: set(granted) for role, granted in ROLES.items()} == GRANTED
+    assert set().union(*GRANTED.values()) == set(PERMISSIONS)
+    for name, access in ROWS.items():
+        if access.startswith("staff:"):
+            assert access.removeprefix("staff:") in PERMISSIONS, name
 
 
 async def test_a_shop_call_needs_a_pass_for_its_own_event_whoever_asks(world: World):
     """B17: sessions, roles and keys open no shop; a pass of another event does not either."""
-    shop = [route for route in table() if route.access in ("own:pass", "pass")]
+    shop = [route for route in table() if ROWS[route.name] in ("own:pass", "pass")]
     assert shop
     for route in shop:
         path = route.path(event_id=EVENT_ID)
@@ -255,9 +266,9 @@ async def test_a_shop_call_needs_a_pass_for_its_own_event_whoever_asks(world: Wo
 async def test_what_belongs_to_somebody_does_not_exist_for_anybody_else(world: World):
     """Route × owner: every route that asks for an owner, with somebody's real booking and everybody else's proofs."""
     owned = [
-        route for route in table() if route.access in ("owner", "own:owner") and "booking_id" in route.parameters()
+        route for route in table() if ROWS[route.name] in ("owner", "own:owner") and "booking_id" in route.parameters()
     ]
-    assert owned
+    assert len(owned) > 20
     others = {name: headers for name, headers in world.callers().items() if name != "fan"}
     others["a pass of the same event"] = bearer(stranger_pass(world))
     others["a token of another booking"] = [("frontrow-booking", world.booking_token[:-3] + "AAA")]
@@ -283,7 +294,7 @@ async def test_an_organisers_things_do_not_exist_for_another_organiser(world: Wo
     would be right for its own event."""
     seen = []
     for route in table():
-        if not route.access.startswith("staff:") or "event_id" not in route.parameters():
+        if not ROWS[route.name].startswith("staff:") or "event_id" not in route.parameters():
             continue
         for caller in ("owner of other", "key of other"):
             path = route.path(event_id=EVENT_ID)
@@ -291,4 +302,4 @@ async def test_an_organisers_things_do_not_exist_for_another_organiser(world: Wo
             assert reply.status == 404, (route.name, caller, reply.status, reply.body)
         seen.append(route.name)
     assert OTHER_EVENT_ID not in EVENT_ID
-    assert len(seen) == len(set(seen))
+    assert len(seen) == len(set(seen)) > 40

@@ -12,7 +12,8 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 LOCK = Path(__file__).parents[2] / "requirements" / "dev.txt"
-OURS = {"frontrow", "frontrow-limits", "uv", "pip", "setuptools"}  # not from the lock: ourselves and what installs it
+OUR_PACKAGES = ("frontrow", "frontrow-limits", "frontrow-limits-service")
+OURS = {*OUR_PACKAGES, "uv", "pip", "setuptools"}  # not from the lock: ourselves and what installs it
 
 # The first version without a published hole that would concern us, and where it was published.
 FLOORS = {
@@ -68,10 +69,10 @@ def test_dependency_audit_what_is_installed_is_what_is_locked():
 def test_dependency_audit_nothing_is_missing_for_what_we_declare():
     """Every extra's requirements are satisfied by what is locked."""
     lock = locked()
-    for text in (metadata.requires("frontrow") or []) + (metadata.requires("frontrow-limits") or []):
+    for text in [text for package in OUR_PACKAGES for text in metadata.requires(package) or []]:
         requirement = Requirement(text)
         name = canonicalize_name(requirement.name)
-        if name in ("frontrow", "frontrow-limits") or (requirement.marker and "win32" in str(requirement.marker)):
+        if name in OUR_PACKAGES or (requirement.marker and "win32" in str(requirement.marker)):
             continue
         assert all(requirement.specifier.contains(version) for version in lock[name]), text
 

@@ -28,6 +28,7 @@ OWN_KEY = "keeps keys of its own"
 SAME_AGAIN = "asked for again, it is the same"
 ENDED = "what it ends has ended"
 LINK_ONCE = "its link or code works once"
+NUMBERED = "a report has a number that grows; the same number again changes nothing"
 ANOTHER = "makes another session or mail, which nobody else can use"
 REPEATABLE = {
     "place_hold": OWN_KEY,
@@ -42,8 +43,10 @@ REPEATABLE = {
     "ask_sale_notice": SAME_AGAIN,
     "register_for_presale": SAME_AGAIN,
     "confirm_sign_up": SAME_AGAIN,
-    "stripe_webhook": SAME_AGAIN,
+    "provider_webhook": SAME_AGAIN,
+    "channel_report": SAME_AGAIN,
     "ask_storm_consent": SAME_AGAIN,
+    "room_shop_health": NUMBERED,
     "room_give_back": ENDED,
     "room_left": ENDED,
     "room_leave": ENDED,

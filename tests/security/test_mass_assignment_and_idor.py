@@ -9,7 +9,7 @@ import pytest
 
 from frontrow.boxoffice.holds.model.bookings import BookingState
 from frontrow.boxoffice.people.model.roles import Role
-from frontrow.boxoffice.waitlist.model.waitlist import Offer, OfferState
+from frontrow.boxoffice.waitlist.model.offers import Offer, OfferState
 from tests.boxoffice.organiser.http import a_venue_body
 from tests.boxoffice.people.support import fan, mailed, member
 from tests.security.route_table import table

@@ -30,6 +30,8 @@ def test_arithmetic_stays_in_one_currency() -> None:
     assert Money(150, "EUR") + Money(50, "EUR") - Money(20, "EUR") == Money(180, "EUR")
     assert Money(3, "EUR") * 4 == Money(12, "EUR")
     assert Money(3, "EUR") < Money(4, "EUR")
+    assert not Money(3, "EUR") < Money(3, "EUR")
+    assert not Money(4, "EUR") <= Money(3, "EUR")
     assert Money(3, "EUR") <= Money(3, "EUR")
     assert -Money(3, "EUR") == Money(-3, "EUR")
     assert not Money.zero("EUR")
@@ -55,6 +57,9 @@ def test_an_amount_is_a_whole_number(minor: object) -> None:
     [
         (Money(1250, "EUR"), "12.50 EUR"),
         (Money(-5, "EUR"), "-0.05 EUR"),
+        (Money(0, "EUR"), "0.00 EUR"),
+        (Money(-1250, "JPY"), "-1250 JPY"),
+        (Money(0, "JPY"), "0 JPY"),
         (Money(1250, "JPY"), "1250 JPY"),
         (Money(1250, "KWD"), "1.250 KWD"),
     ],
@@ -74,3 +79,19 @@ def test_percent_rounds_half_up(minor: int, basis_points: int, share: int) -> No
 def test_weights_that_cannot_share_are_refused(weights: list[int]) -> None:
     with pytest.raises(InvalidInput):
         share_out(10, weights)
+
+
+def test_a_total_is_the_sum_in_the_currency_that_was_asked_for() -> None:
+    assert Money.total([Money(150, "EUR"), Money(-20, "EUR"), Money(7, "EUR")], "EUR") == Money(137, "EUR")
+    assert Money.total([], "JPY") == Money(0, "JPY")
+    with pytest.raises(InvalidInput, match="different currencies"):
+        Money.total([Money(1, "USD")], "EUR")
+
+
+def test_the_cents_that_rounding_down_loses_go_to_the_largest_remainders_and_then_to_the_earlier_part() -> None:
+    assert share_out(10, [1, 1, 1]) == [4, 3, 3]
+    assert share_out(100, [1, 2, 4]) == [14, 29, 57], "2/7 of 100 loses most"
+    assert share_out(-100, [1, 2, 4]) == [-14, -29, -57]
+    assert share_out(0, [3, 1]) == [0, 0]
+    assert share_out(5, [1]) == [5]
+    assert share_out(1, [0, 1]) == [0, 1]

@@ -108,9 +108,9 @@ class MoneyWorld:
                 self.provider.finish_refund(ref, self.random.choice(["succeeded", "failed"]))
             elif refund["status"] == "succeeded" and self.random.random() < 0.05:
                 self.provider.finish_refund(ref, "failed")
-        for body, signature in self.random.choices(self.provider.notices, k=4) if self.provider.notices else []:
+        for body, headers in self.random.choices(self.provider.notices, k=4) if self.provider.notices else []:
             with contextlib.suppress(FrontrowError):
-                await self.office.checkout.handle_webhook(body, signature)
+                await self.office.checkout.handle_webhook(body, headers)
 
     async def _reconcile(self) -> None:
         await self.office.till.reconciler.run()

@@ -10,7 +10,7 @@ from types import ModuleType
 import pytest
 
 from frontrow.web.endpoints.room import page
-from frontrow.web.http import notices
+from frontrow.web.http import overflow_page
 from frontrow.web.site import assets
 from frontrow.web.site.fans import waiting_room
 
@@ -41,7 +41,7 @@ def serving_built(folder: Path) -> Iterator[None]:
     """Pages that are rendered meanwhile have the minified files; `folder` is for the copies."""
     web = built_web(folder)
     with pytest.MonkeyPatch.context() as patch:
-        for module in (assets, notices, page, waiting_room):
+        for module in (assets, overflow_page, page, waiting_room):
             patch.setattr(module, "files", lambda package: web)
         _forget()
         yield

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from types import TracebackType
 from typing import Any, Self
 
@@ -65,6 +66,16 @@ class LocalStripe:
         """Every PaymentIntent in the provider's book, newest first."""
         found: list[dict[str, Any]] = self.client.get("/v1/payment_intents?limit=100").raise_for_status().json()["data"]
         return found
+
+    def every_intent(self) -> Iterator[dict[str, Any]]:
+        """Every PaymentIntent in the provider's book, page by page."""
+        after: dict[str, str] = {}
+        while True:  # until the last page
+            page = self.client.get("/v1/payment_intents", params={"limit": "100"} | after).raise_for_status().json()
+            yield from page["data"]
+            if not page["has_more"]:
+                return
+            after = {"starting_after": page["data"][-1]["id"]}
 
     def intents_of(self, booking_id: str) -> list[dict[str, Any]]:
         """The PaymentIntents of one booking."""

@@ -24,6 +24,15 @@ def bomb(width: int, height: int) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(bytes(99))) + chunk(b"IEND", b"")
 
 
+def a_poster(colour: str) -> str:
+    """Grey, with a large disc in this colour, as it is uploaded."""
+    image = Image.new("RGB", (1200, 630), "#555555")
+    ImageDraw.Draw(image).ellipse((300, 15, 900, 615), fill=colour)
+    body = io.BytesIO()
+    image.save(body, "PNG")
+    return base64.b64encode(body.getvalue()).decode()
+
+
 def a_logo(colour: str = "#102040") -> str:
     """An ellipse on nothing."""
     image = Image.new("RGBA", (900, 300))

@@ -2,8 +2,9 @@
 
 Live Stripe.js cannot be had in a test. This one has the interface our pages use, draws its own fields, and talks to
 https://api.stripe.com, which Playwright leads to localstripe; so the page's Content-Security-Policy is kept as it is.
-The bank's question (3-D Secure) is a little dialog in the page. `leave_after_paying` is a tab that is closed, or loses
-its network, the moment the card was taken: `confirmPayment` never answers.
+The bank's question (3-D Secure) is a little dialog in the page. With `have_a_wallet` the express element is one button,
+whose wallet has a card and an address. `leave_after_paying` is a tab that is closed, or loses its network, the moment
+the card was taken: `confirmPayment` never answers.
 """
 
 from typing import Any
@@ -41,18 +42,27 @@ window.Stripe = (key) => {
     if (window.leaveAfterPaying) { document.title = "card taken"; await new Promise(() => {}); }
     return { paymentIntent: intent };
   };
+  const typed = () => window.byWallet ? "4242424242424242" : document.querySelector("#stripe-number").value.replaceAll(" ", "");
   const id = (secret) => secret.split("_secret")[0];
   return {
     elements: ({ mode, amount, currency }) => ({
       amount,
       update(changes) { this.amount = changes.amount; },
       submit: async () => {
-        const number = document.querySelector("#stripe-number").value.replaceAll(" ", "");
+        const number = typed();
         return number.length === 16 ? {} : { error: { type: "validation_error", message: "Your card number is incomplete." } };
       },
-      create: () => ({
-        on: () => {},
-        mount: (at) => {
+      create: (kind) => ({
+        on(name, hear) { this[name] = hear; },
+        mount(at) {
+          if (kind === "expressCheckout") {
+            this.ready?.({ availablePaymentMethods: window.hasWallet ? { applePay: true } : undefined });
+            const button = document.createElement("button");
+            button.type = "button"; button.textContent = "Wallet";
+            button.addEventListener("click", () => { window.byWallet = true; this.confirm({ billingDetails: { email: "wallet@example.org" } }); });
+            if (window.hasWallet) document.querySelector(at).replaceChildren(button);
+            return;
+          }
           const label = document.createElement("label"), number = label.appendChild(document.createElement("input"));
           label.prepend("Card number ");
           number.id = "stripe-number";
@@ -61,7 +71,7 @@ window.Stripe = (key) => {
       }),
     }),
     confirmPayment: async ({ elements, clientSecret }) => {
-      const number = document.querySelector("#stripe-number").value.replaceAll(" ", "");
+      const number = typed();
       return finish(await call(`${id(clientSecret)}/confirm`, { client_secret: clientSecret, number, amount: elements.amount }));
     },
     handleNextAction: async ({ clientSecret }) => finish({ id: id(clientSecret), client_secret: clientSecret, status: "requires_action" }),
@@ -102,6 +112,11 @@ def _confirm(stripe: LocalStripe, ref: str, form: dict[str, str]) -> httpx.Respo
 def _authenticate(stripe: LocalStripe, ref: str, form: dict[str, str]) -> httpx.Response:
     fields: dict[str, Any] = {"client_secret": form["client_secret"], "success": form["success"]}
     return stripe.client.post(f"/v1/payment_intents/{ref}/_authenticate", data=fields)
+
+
+def have_a_wallet(context: BrowserContext) -> None:
+    """This browser has Apple Pay."""
+    context.add_init_script("window.hasWallet = true")
 
 
 def leave_after_paying(page: Page) -> None:

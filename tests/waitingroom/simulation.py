@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from frontrow.testing.clock import ManualClock
 from frontrow.waitingroom.model.config import Phase, RoomConfig
 from frontrow.waitingroom.model.room_state import LaneState, RoomState, VisitResult
+from frontrow.waitingroom.model.window import Window
 from frontrow.waitingroom.ports import AuditRow, JoinCommand, PlaceKey, Recovered, VisitCommand, VisitOp
 from frontrow.waitingroom.service.leader import Leader
 from frontrow.waitingroom.stores.memory import MemoryRoomStore
@@ -22,6 +23,9 @@ class NoAudit:
 
     async def recover(self, event: str, now_s: int) -> None:
         return None
+
+    async def windows(self, event: str) -> list[Window]:
+        return []
 
     async def imported_counts(self, event: str) -> dict[int, int]:
         return {}
@@ -56,7 +60,6 @@ class Told:
     claims: int = 0
     full: int = 0
     expired: int = 0
-    order_kept: bool = True
     series: list[int] = field(default_factory=list)
 
 

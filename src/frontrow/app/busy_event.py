@@ -10,7 +10,7 @@ import contextlib
 from collections.abc import AsyncIterator
 from typing import Final
 
-from frontrow.app.made_up_events import BUSY_ID
+from frontrow.app.demo_season import BUSY_ID
 from frontrow.app.simulated_visitors import simulate_visitors
 from frontrow.core.background_tasks import start_task
 from frontrow.core.clock import US_PER_S

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from frontrow.boxoffice.checkout.reconciliation import ReconciliationReport
     from frontrow.boxoffice.gate.gate_bundle import Bundle
     from frontrow.boxoffice.messages.webhook_endpoints import WebhookEndpoints
+    from frontrow.boxoffice.payments.payment_accounts import PaymentAccounts
     from frontrow.boxoffice.people.people import People
     from frontrow.boxoffice.people.people_settings import PeopleSettings
     from frontrow.boxoffice.tickets.signing_keys import TicketKeys
@@ -30,14 +31,14 @@ async def open_people(
     """The services about people. Nothing is sealed or mailed here, so no secret key is needed. `make`: a ledger that is
     not there is made."""
     from frontrow.app.ledger_tools import opened_ledger
-    from frontrow.boxoffice.adapters.channels.from_settings import open_mail
+    from frontrow.boxoffice.adapters.channels.email import FolderChannel
     from frontrow.boxoffice.people.people import People
     from frontrow.shared.ids import Ids
 
     async with opened_ledger(deployment.ledger_url, auto_migrate=None if make else False) as ledger:
         people = People(
             ledger,
-            open_mail(deployment.mail_url),
+            FolderChannel(Path()),
             WallClock(),
             Ids(),
             secrets.token_bytes(32),
@@ -70,34 +71,79 @@ async def open_webhook_endpoints(here: Deployment) -> "AsyncIterator[WebhookEndp
             await outgoing.aclose()
 
 
+async def register_wallet_domain(domain: str, stripe_key: str, *, stripe_api: str = "") -> dict[str, str]:
+    """Register the shop's domain with Stripe. What each wallet says: `active`, or why not."""
+    from frontrow.boxoffice.adapters.payments.stripe import StripeProvider
+    from frontrow.boxoffice.payments.model.provider_intents import ProviderError
+
+    if not stripe_key:
+        raise ConfigError("stripe.key is not set; wallets need Stripe", param="stripe.key")
+    stripe = StripeProvider(stripe_key, api_base=stripe_api)
+    try:
+        return await stripe.add_domain(domain)
+    except ProviderError as error:
+        raise ConfigError(f"{domain} was not registered. {error.message}", param="domain") from error
+    finally:
+        await stripe.aclose()
+
+
 async def reconcile_payments(
     deployment: Deployment, payments_url: str, *, stripe_key: str, stripe_api: str, window_s: int
 ) -> "ReconciliationReport":
     """Finish open refunds, then compare the ledger with the payment provider and put right what can be."""
     from frontrow.app.ledger_tools import opened_ledger
-    from frontrow.boxoffice.adapters.payments.from_url import open_provider
+    from frontrow.boxoffice.adapters.payments.from_url import open_providers
     from frontrow.boxoffice.checkout.checkout import Checkout
     from frontrow.boxoffice.checkout.reconciliation import Reconciler
     from frontrow.boxoffice.holds.expiry import LedgerClock
+    from frontrow.boxoffice.payments.payment_accounts import PaymentAccounts
     from frontrow.boxoffice.refunds.refunds import Refunds
 
     if payments_url == deployment.demo_payments_url and not deployment.payments_journal.exists():
         raise ConfigError("stripe.key is not set, and there is no made-up money here either", param="stripe.key")
-    provider = open_provider(
-        payments_url,
-        SystemClock(),
-        stripe_key=stripe_key,
-        stripe_api=stripe_api,
-        public_url=deployment.public_url,
-    )
-    assert provider is not None
     async with contextlib.AsyncExitStack() as stack:
-        stack.push_async_callback(provider.aclose)
         ledger = await stack.enter_async_context(opened_ledger(deployment.ledger_url))
+        providers = open_providers(
+            payments_url,
+            [one for one in deployment.payments.also if one != payments_url],
+            SystemClock(),
+            stripe_key=stripe_key,
+            stripe_api=stripe_api,
+            public_url=deployment.public_url,
+            adyen=deployment.adyen.access,
+            notes=ledger.provider_notes,
+        )
+        assert providers is not None
+        stack.push_async_callback(providers.aclose)
         clock = await LedgerClock.measure(ledger, SystemClock())
-        checkout = Checkout(ledger, provider, clock)
-        await Refunds(ledger, provider, clock).work()
-        return await Reconciler(ledger, provider, clock, checkout.driver).run(window_s)
+        accounts = PaymentAccounts(ledger, providers, clock)
+        checkout = Checkout(ledger, providers, clock, payees=accounts)
+        await Refunds(ledger, providers, clock).work()
+        return await Reconciler(ledger, providers, clock, checkout.driver, payees=accounts).run(window_s)
+
+
+@contextlib.asynccontextmanager
+async def open_payment_accounts(here: Deployment) -> "AsyncIterator[PaymentAccounts]":
+    """The organisers' accounts at the payment providers of the settings."""
+    from frontrow.app.ledger_tools import opened_ledger
+    from frontrow.boxoffice.adapters.payments.from_url import open_providers
+    from frontrow.boxoffice.payments.payment_accounts import PaymentAccounts
+
+    async with contextlib.AsyncExitStack() as stack:
+        ledger = await stack.enter_async_context(opened_ledger(here.ledger_url))
+        providers = open_providers(
+            here.payments_url,
+            here.payments.also,
+            SystemClock(),
+            stripe_key=here.stripe.key,
+            stripe_api=here.stripe.api,
+            public_url=here.public_url,
+            adyen=here.adyen.access,
+            notes=ledger.provider_notes,
+        )
+        assert providers is not None
+        stack.push_async_callback(providers.aclose)
+        yield PaymentAccounts(ledger, providers, SystemClock())
 
 
 async def make_gate_bundle(deployment: Deployment, event_id: str, ring: Path | None) -> "Bundle":

@@ -28,7 +28,7 @@ from frontrow.core.errors import FrontrowError
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from frontrow.rehearsal.crowd import CrowdStats
+    from frontrow.rehearsal.demo_crowd import CrowdStats
 
 WAIT = "wait"  # what the crowd counts waits under
 EVENT_ID = "evt_demo"
@@ -99,11 +99,12 @@ def _demo(home: Path, seats: int, people: int, port: int, seconds: float | None)
 
 async def put_on_sale(home: Path, seats: int) -> None:
     """Put a stadium on sale in the demo's ledger."""
-    from frontrow.app import made_up_events
-    from frontrow.settings.deployment import Deployment, ServerSettings
+    from frontrow.app import demo_season, made_up_events
+    from frontrow.settings.deployment import Deployment
+    from frontrow.settings.server import ServerSettings
 
     deployment = Deployment(ServerSettings(folder=str(home)))
-    await made_up_events.put_on_sale(deployment.ledger_url, EVENT_ID, made_up_events.NAME, seats)
+    await made_up_events.put_on_sale(deployment.ledger_url, EVENT_ID, demo_season.NAME, seats)
 
 
 def _start(home: Path, port: int, people: int) -> "subprocess.Popen[str]":
@@ -169,7 +170,7 @@ async def _crowd(
     """
     from rich.live import Live
 
-    from frontrow.rehearsal.crowd import Crowd
+    from frontrow.rehearsal.demo_crowd import Crowd
     from frontrow.rehearsal.http_client import FanConnection, Target
 
     crowd = Crowd(url, EVENT_ID, people)

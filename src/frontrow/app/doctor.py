@@ -22,6 +22,7 @@ import msgspec
 
 from frontrow.boxoffice.adapters.channels.email import SmtpChannel
 from frontrow.boxoffice.adapters.channels.from_settings import open_mail
+from frontrow.boxoffice.adapters.channels.ses import SesChannel
 from frontrow.boxoffice.adapters.ledger.ledger_url import is_postgres, sqlite_path
 from frontrow.boxoffice.adapters.ledger.schema_versions import (
     check_served,
@@ -142,7 +143,7 @@ def mail(settings: PlatformSettings) -> Iterator[Finding]:
     """Whether mails leave this machine."""
     if settings.mail.url:
         try:
-            open_mail(settings.mail.url)
+            open_mail(settings.mail.url, settings.messages)
         except ConfigError as error:
             yield Finding("mail", FAIL, f"mail.url: {error.message}", "Write it like smtp://mail.example.org:587.")
             return
@@ -155,10 +156,10 @@ def mail(settings: PlatformSettings) -> Iterator[Finding]:
 async def mail_server(settings: PlatformSettings) -> list[Finding]:
     """Whether the mail server lets us in. It is sent no mail."""
     try:
-        channel = open_mail(settings.mail_url)
+        channel = open_mail(settings.mail_url, settings.messages)
     except ConfigError:  # `mail` has said so
         return []
-    if not isinstance(channel, SmtpChannel):
+    if not isinstance(channel, SmtpChannel | SesChannel):
         return []
     try:
         async with asyncio.timeout(DEADLINE_S):
@@ -167,6 +168,9 @@ async def mail_server(settings: PlatformSettings) -> list[Finding]:
         why = " ".join(f"{type(error).__name__} {error}".split())[:200]
         do = "Is mail.url right, and does the server run? Until then mails wait, and tickets are on the pages only."
         return [Finding("mail", WARN, f"the mail server does not let us in: {why}", do)]
+    finally:
+        if isinstance(channel, SesChannel):
+            await channel.aclose()
     return [Finding("mail", OK, "the mail server lets us in")]
 
 
@@ -375,6 +379,9 @@ def keeps(info: dict[str, Any], config: dict[str, str]) -> list[Finding]:
     if config and config.get("appendonly") != "yes" and not config.get("save"):
         do = "Set appendonly yes: after a restart places and claims are rebuilt from the ledger, which takes seconds."
         found.append(Finding("redis", WARN, "nothing is kept on disk", do))
+    if config.get("appendonly") == "yes" and config.get("appendfsync") == "no":
+        do = "Set appendfsync everysec: a crash of the machine then loses a second, not whatever was not written yet."
+        found.append(Finding("redis", WARN, "appendfsync is no", do))
     if not config:
         found.append(Finding("redis", WARN, "its settings are not shown", "Make sure of maxmemory-policy noeviction."))
     return found or [Finding("redis", OK, "evicts nothing, keeps its data on disk")]

@@ -1,13 +1,15 @@
-"""Made-up events that are on sale now: a stadium for the demo and for storms, two evenings in a theatre for
-`frontrow serve --demo`. One of the two is quick to buy; for the other simulated people queue (`app/busy_event.py`)."""
+"""Made-up events that are on sale now: a stadium for `frontrow demo` and for storms, and what `frontrow serve --demo`
+offers (`app/demo_season.py`) with the lines that say what to open."""
 
 from datetime import datetime
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from frontrow.app.command_services import open_people
+from frontrow.app.demo_season import BUSY_ID, EXAMPLE_ID, put_season
 from frontrow.app.ledger_tools import opened_ledger
 from frontrow.boxoffice.events.model.events import Event, EventStatus, PriceTier
+from frontrow.boxoffice.payments.model.payment_rules import PaymentRules
 from frontrow.boxoffice.people.model.people import DEFAULT_ORGANISER
 from frontrow.boxoffice.people.model.roles import Role
 from frontrow.boxoffice.seats.formats.plan_document import digest, plan_bytes
@@ -22,14 +24,11 @@ SHOW_IN_DAYS = 60
 CITY, COUNTRY, ZONE = "Vienna", "AT", "Europe/Vienna"
 SHOW_HOUR = 20  # at the venue
 HOLD_S = 120
-NAME, BUSY_NAME = "Aurora: the one night", "Solstice: everybody wants in"
-EXAMPLE_ID, BUSY_ID = "evt_example", "evt_busy"
-EXAMPLE_SEATS = 1_200
 OWNER = "owner@demo.example"
 
 
 async def offer_example(deployment: Deployment) -> list[str]:
-    """Put two evenings in a theatre on sale if the ledger has no event. Returns the lines that say what to open.
+    """Put a season on sale if the ledger has no event. Returns the lines that say what to open.
 
     They are about one organiser: the demo's own, or whose events there are.
     """
@@ -37,10 +36,7 @@ async def offer_example(deployment: Deployment) -> list[str]:
         ours = await ledger.catalogue.events_of_organiser(DEFAULT_ORGANISER)
         others = await ledger.catalogue.live_events((-1, ""), 1) or await ledger.catalogue.events(limit=1)
     if not ours and not others:
-        await put_on_sale(deployment.ledger_url, EXAMPLE_ID, NAME, EXAMPLE_SEATS, "theatre")
-        await put_on_sale(
-            deployment.ledger_url, BUSY_ID, BUSY_NAME, EXAMPLE_SEATS, "theatre", show_in_days=SHOW_IN_DAYS + 1
-        )
+        await put_season(deployment.ledger_url)
         return ways_in(deployment, EXAMPLE_ID, await invite_organiser(deployment), busy=True)
     if not ours:
         return ways_in(deployment, others[0].id, "")
@@ -82,22 +78,14 @@ def evening_us(at_us: int) -> int:
     return int(day.replace(hour=SHOW_HOUR, minute=0, second=0, microsecond=0).timestamp()) * US_PER_S
 
 
-async def put_on_sale(
-    ledger_url: str,
-    event_id: str,
-    name: str,
-    seats: int,
-    kind: str = "stadium",
-    *,
-    show_in_days: int = SHOW_IN_DAYS,
-) -> None:
-    """Write venue, plan and event into the ledger. Servers that run open the sale by themselves."""
-    plan = generate(kind, seats)
+async def put_on_sale(ledger_url: str, event_id: str, name: str, seats: int) -> None:
+    """Write a stadium and an event into the ledger. Servers that run open the sale by themselves."""
+    plan = generate("stadium", seats)
     body, now_us = plan_bytes(plan), SystemClock()()
     async with opened_ledger(ledger_url, auto_migrate=None) as ledger:
         await ledger.catalogue.put_plan(digest(body), plan, body.decode(), now_us)
         await ledger.catalogue.put_venue(
-            Venue("ven_demo", f"Frontrow {kind.title()}", digest(body), CITY, COUNTRY, ZONE), now_us
+            Venue("ven_demo", "Frontrow Stadium", digest(body), CITY, COUNTRY, ZONE), now_us
         )
         prices = {key: 4_900 + 4_000 * number for number, key in enumerate(reversed(plan.tiers))}
         event = Event(
@@ -106,12 +94,13 @@ async def put_on_sale(
             "ven_demo",
             digest(body),
             "EUR",
-            evening_us(now_us + show_in_days * DAY_US),
+            evening_us(now_us + SHOW_IN_DAYS * DAY_US),
             now_us - US_PER_S,
-            now_us + (show_in_days - 1) * DAY_US,
+            now_us + (SHOW_IN_DAYS - 1) * DAY_US,
             tuple(PriceTier(key, Money(price, "EUR"), key.capitalize()) for key, price in prices.items()),
             EventStatus.ON_SALE,
             lonely_rule_until_percent=0,
             hold_ttl_s=HOLD_S,
+            payments=PaymentRules(pay_days=5),
         )
         await ledger.catalogue.put_event(event, now_us)

@@ -177,5 +177,7 @@ def room_figures(room: WaitingRoom, event_id: str) -> RoomFigures | None:
             view.waiting,
             view.state.active,
             round(admitted_per_s(view.state, room.clock()), 3),
+            view.state.config.rate_per_s,
+            view.state.config.capacity,
         )
     return None

@@ -5,11 +5,14 @@ room.
 """
 
 import asyncio
+import functools
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from frontrow.app.console_wiring import RunningConsole, open_console
 from frontrow.core.clock import Clock, WallClock
 from frontrow.core.errors import ConfigError, Unavailable
 from frontrow.core.redis_url import connect, disconnect
@@ -17,8 +20,9 @@ from frontrow.settings.colours import theme_css
 from frontrow.settings.room import RoomSettings
 from frontrow.waitingroom.audit.sqlite import open_sqlite_audit
 from frontrow.waitingroom.credentials.room_keys import RoomKeys
-from frontrow.waitingroom.entrance.entrance_limits import EntranceLimits, EntranceRules
 from frontrow.waitingroom.entrance.human_check import HCAPTCHA, TURNSTILE, Captcha, ProofOfWork
+from frontrow.waitingroom.entrance.person_and_address_limits import EntranceLimits, EntranceRules
+from frontrow.waitingroom.entrance.suspect_networks import SuspectNetworks
 from frontrow.waitingroom.entrance.used_proofs import MemoryUsedProofs, RedisUsedProofs
 from frontrow.waitingroom.ports import Audit, HumanCheck, RoomStore, UsedProofs
 from frontrow.waitingroom.service.room import WaitingRoom
@@ -27,7 +31,9 @@ from frontrow.waitingroom.stores.memory import MemoryRoomStore
 from frontrow.web.endpoints.room.page import PageSettings, RoomPages
 from frontrow.web.endpoints.room.room_endpoints import RoomEndpoints
 from frontrow.web.endpoints.room.sharded_queue import ShardedEndpoints
+from frontrow.web.endpoints.room.shop_wishes import check_origins
 from frontrow.web.guard.address_caps import AddressCaps
+from frontrow.web.site.console.room_page import DesignedSurroundings
 from frontrow.web.streams.positions import Streams
 
 log = logging.getLogger("frontrow.room")
@@ -35,17 +41,34 @@ log = logging.getLogger("frontrow.room")
 START_TRIES = 30
 
 
-async def open_rooms(settings: RoomSettings) -> ShardedEndpoints:
-    """The endpoints of the rooms in the settings, which exist afterwards. The app that serves them closes them."""
+@dataclass(frozen=True)
+class OpenRooms:
+    """The rooms of this process: their endpoints, and the console of their owner if there is one."""
+
+    endpoints: ShardedEndpoints
+    console: RunningConsole | None
+    make_streams: Callable[[], Streams]
+    make_check: Callable[[str], HumanCheck | None]
+
+
+async def open_rooms(settings: RoomSettings) -> OpenRooms:
+    """The rooms in the settings, which exist afterwards. The app that serves them closes them."""
     keys = RoomKeys.load(settings.folder)
     room = make_room(settings, keys)
+    console = None
     try:
-        await _create_rooms(room, settings)
+        console = await open_console(settings, room) if settings.has_console else None
+        wanted = settings.events
+        if console is not None:  # a room that was deleted in the console stays deleted
+            wanted = await console.rooms.not_deleted(settings.events)
+        await _create_rooms(room, settings, wanted)
         await _import_codes(room, settings)
     except BaseException:
+        if console is not None:
+            await console.aclose()
         await room.aclose()
         raise
-    return make_endpoints(settings, room, keys)
+    return make_endpoints(settings, room, keys, console, wanted)
 
 
 def make_room(
@@ -137,8 +160,15 @@ def human_check(
     )
 
 
-def make_endpoints(settings: RoomSettings, room: WaitingRoom, keys: RoomKeys) -> ShardedEndpoints:
-    """The endpoints with their entry, pages and streams."""
+def make_endpoints(
+    settings: RoomSettings,
+    room: WaitingRoom,
+    keys: RoomKeys,
+    console: RunningConsole | None = None,
+    events: Sequence[str] | None = None,
+) -> OpenRooms:
+    """The endpoints with their entry, pages and streams; `events` are those that are served from the start, else all
+    of the settings."""
     of_events = {event: check for event in settings.events if (check := human_check(settings, keys, event)) is not None}
     checks = of_events | {name: of_events[queue] for name in settings.rooms if (queue := _queue_of(name)) in of_events}
     rules = EntranceRules(settings.per_person, settings.per_ip, settings.per_device, settings.x_ratelimit_headers)
@@ -148,17 +178,46 @@ def make_endpoints(settings: RoomSettings, room: WaitingRoom, keys: RoomKeys) ->
         trusted_proxies=settings.trusted_proxies,
         processes=settings.workers,
         store=settings.limit_store,
+        suspects=suspect_networks(settings),
     )
-    titles = ((settings.events[0], settings.title),) if settings.title else ()
+    ask_for_proofs(entry, settings, room)
+    titles = ((settings.events[0], settings.title),) if settings.title and settings.events else ()
     theme = theme_css(settings.colours)
-    page = PageSettings(settings.brand, titles, settings.shop_url, settings.secure, theme)
+    page = PageSettings(
+        settings.brand, titles, settings.shop_url, settings.secure, theme, check_origins(settings.shops)
+    )
     most = -(-settings.max_streams // settings.workers)
     caps = AddressCaps(settings.max_streams_per_address, settings.uncapped, entry.is_proxy)
-    streams = {event: Streams(max_open=most, heartbeat_s=settings.heartbeat_s, caps=caps) for event in settings.rooms}
-    pages = RoomPages(room, entry, page)
+
+    def make_streams() -> Streams:
+        return Streams(max_open=most, heartbeat_s=settings.heartbeat_s, caps=caps)
+
+    served = settings.rooms if events is None or settings.shards else events
+    streams = {event: make_streams() for event in served}
+    designed = (
+        DesignedSurroundings(titles, console.rooms.plans, settings.colours, console.notices.kinds)
+        if console is not None
+        else None
+    )
+    pages = RoomPages(room, entry, page, designed)
     endpoints = RoomEndpoints(room, entry, pages, streams, organiser_key=settings.organiser_key)
+    if console is not None:
+        endpoints.context.console = console.rooms, console.open.access
     queues = {event: ShardedRoom(event, [room] * len(settings.shards)) for event in settings.events if settings.shards}
-    return ShardedEndpoints(endpoints, queues)
+    return OpenRooms(
+        ShardedEndpoints(endpoints, queues), console, make_streams, functools.partial(human_check, settings, keys)
+    )
+
+
+def suspect_networks(settings: RoomSettings) -> SuspectNetworks | None:
+    """The operator's list of networks, if there is one."""
+    return SuspectNetworks(settings.suspect_networks) if settings.suspect_networks else None
+
+
+def ask_for_proofs(entry: EntranceLimits, settings: RoomSettings, room: WaitingRoom) -> None:
+    """With `human_when = "busy"`, joins need a proof only while people wait."""
+    if settings.human_when == "busy":
+        entry.needs_proof = room.cache.is_busy
 
 
 def _queue_of(name: str) -> str:
@@ -166,9 +225,9 @@ def _queue_of(name: str) -> str:
     return name.rpartition(".")[0]
 
 
-async def _create_rooms(room: WaitingRoom, settings: RoomSettings) -> None:
+async def _create_rooms(room: WaitingRoom, settings: RoomSettings, events: Sequence[str]) -> None:
     """Make or find every room; a store that is still starting gets half a minute."""
-    for event in settings.events:
+    for event in events:
         for attempt in range(START_TRIES):
             try:
                 if settings.shards:

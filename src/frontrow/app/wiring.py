@@ -13,21 +13,30 @@ import secrets
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 import msgspec
 
-from frontrow.app.organiser_wiring import make_organiser_services
-from frontrow.app.room_wiring import HumanChecks, make_room
+from frontrow.app.organiser_wiring import make_organiser_services, room_figures
+from frontrow.app.room_wiring import HumanChecks, ask_for_proofs, make_room, suspect_networks
 from frontrow.boxoffice.adapters.bus.from_url import open_bus
 from frontrow.boxoffice.adapters.bus.kafka_access import KafkaAccess
-from frontrow.boxoffice.adapters.channels.from_settings import MessageSettings, open_channels, open_mail
+from frontrow.boxoffice.adapters.channels.from_settings import (
+    MessageSettings,
+    close_channel,
+    open_channels,
+    open_checked_mail,
+    open_report_readers,
+    open_sms,
+    open_sms_limits,
+)
 from frontrow.boxoffice.adapters.claims.memory import MemoryClaims
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.ledger.requests.idempotency_store import KEPT_US, IdempotencyStore
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
+from frontrow.boxoffice.adapters.payments.adyen_access import AdyenAccess
 from frontrow.boxoffice.adapters.payments.call_cap import CallCap
-from frontrow.boxoffice.adapters.payments.from_url import open_provider
+from frontrow.boxoffice.adapters.payments.from_url import open_providers
 from frontrow.boxoffice.adapters.payments.guarded_provider import GuardedProvider
 from frontrow.boxoffice.adapters.sales_figures.redis_point_log import RedisPointLog
 from frontrow.boxoffice.checkout.checkout import Checkout
@@ -35,6 +44,7 @@ from frontrow.boxoffice.checkout.invoices import Invoices
 from frontrow.boxoffice.checkout.purchases import Purchases
 from frontrow.boxoffice.checkout.receipts import Receipts
 from frontrow.boxoffice.checkout.visit_keeper import VisitKeeper
+from frontrow.boxoffice.events.event_art import EventArt
 from frontrow.boxoffice.events.event_listing import EventBrowser
 from frontrow.boxoffice.events.model.events import Event
 from frontrow.boxoffice.events.picture_leftovers import PictureLeftovers
@@ -51,19 +61,23 @@ from frontrow.boxoffice.holds.ports.seat_claims import SeatClaims
 from frontrow.boxoffice.jobs.background_jobs import GROUPS, box_office_jobs, money_jobs
 from frontrow.boxoffice.jobs.sales_follower import FollowedSeats, SalesFollower
 from frontrow.boxoffice.jobs.waitlist_jobs import WAITLIST_GROUP, waitlist_jobs
+from frontrow.boxoffice.messages.channel_reports import ChannelReports
 from frontrow.boxoffice.messages.mail_links import MailLinks
 from frontrow.boxoffice.messages.notifications import Notifier
 from frontrow.boxoffice.messages.organiser_webhooks import OrganiserWebhooks
+from frontrow.boxoffice.messages.phone_proofs import PhoneProofs
 from frontrow.boxoffice.messages.ports.channels import Channel, InAppWriter
 from frontrow.boxoffice.messages.safe_http import SafeHttpClient
 from frontrow.boxoffice.messages.webhook_secrets import EndpointSecrets
 from frontrow.boxoffice.organiser.brands import Brands
-from frontrow.boxoffice.payments.ports import PaymentProvider
+from frontrow.boxoffice.payments.disputes import Disputes
+from frontrow.boxoffice.payments.open_providers import OpenProviders
+from frontrow.boxoffice.payments.payment_accounts import PaymentAccounts
 from frontrow.boxoffice.people.people import People
 from frontrow.boxoffice.presale.presales import Presales
 from frontrow.boxoffice.presale.signup_mail import SignupLinks, SignupMail
 from frontrow.boxoffice.presale.signups import Signups
-from frontrow.boxoffice.pricing.discount_code_limits import DiscountCodeLimits
+from frontrow.boxoffice.pricing.discount_code_tries import DiscountCodeLimits
 from frontrow.boxoffice.refunds.event_cancellation import EventCancellations
 from frontrow.boxoffice.refunds.refunds import Refunds
 from frontrow.boxoffice.refunds.return_refunds import ReturnRefunds
@@ -82,10 +96,9 @@ from frontrow.core.background_tasks import hear_event_loop
 from frontrow.core.clock import Clock, SystemClock
 from frontrow.core.errors import ConfigError, FrontrowError, Unavailable
 from frontrow.core.settings_loader import load, named
-from frontrow.limits.http.client import ClientAddress
+from frontrow.limits.http.client_address import ClientAddress
 from frontrow.settings.colours import theme_css
 from frontrow.settings.platform import PlatformSettings, read_settings
-from frontrow.settings.room import PLATFORM_IDLE_S
 from frontrow.shared.cookie_headers import is_https
 from frontrow.shared.derived_keys import Secrets
 from frontrow.shared.heavy_work import HeavyWork
@@ -93,7 +106,8 @@ from frontrow.shared.ids import Ids
 from frontrow.shared.jobs import Job, every
 from frontrow.shared.vault import Vault
 from frontrow.waitingroom.credentials.room_keys import RoomKeys
-from frontrow.waitingroom.entrance.entrance_limits import EntranceLimits, EntranceRules
+from frontrow.waitingroom.entrance.person_and_address_limits import EntranceLimits, EntranceRules
+from frontrow.waitingroom.model.idle_visits import PLATFORM_IDLE_S
 from frontrow.waitingroom.service.room import WaitingRoom
 from frontrow.web.api.api_rules import ApiRules
 from frontrow.web.endpoints.booking_views import BookingViews
@@ -154,11 +168,13 @@ class WorkUrls(msgspec.Struct, frozen=True):
     keys: Path
     claims: str = "memory:"
     payments: str = ""
+    payments_also: tuple[str, ...] = ()
     stripe_key: str = ""
     stripe_api: str = ""
     secret_key: str = ""  # the servers' own; without it, links in messages lead to pages that ask who the reader is
     public_url: str = "http://127.0.0.1:8000"
     bus_access: KafkaAccess = KafkaAccess()
+    adyen: AdyenAccess = AdyenAccess()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,9 +184,10 @@ class _Adapters:
     ledger: SqlLedger
     clock: Clock
     claims: SeatClaims
-    provider: GuardedProvider | None  # without one, no payment is worked on
+    providers: OpenProviders | None  # without one, no payment is worked on
     webhook_calls: SafeHttpClient
     bus: Bus
+    public_url: str
     work: HeavyWork = field(default_factory=HeavyWork)
 
 
@@ -189,8 +206,8 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         keys = await open_keys(settings, ledger, secret_keys.key("keys"), now())
         claims = _open_claims(settings.redis.url)
         stack.push_async_callback(claims.aclose)
-        provider = _platform_provider(settings, now)
-        stack.push_async_callback(provider.aclose)
+        providers = _platform_providers(settings, ledger, now)
+        stack.push_async_callback(providers.aclose)
         outgoing, webhook_calls = SafeHttpClient(), SafeHttpClient(loopback=settings.server.demo)
         for client in (outgoing, webhook_calls):
             stack.push_async_callback(client.aclose)
@@ -200,7 +217,14 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         work = HeavyWork(settings.server.heavy_processes, memory_mb=settings.server.heavy_memory_mb)
         stack.push_async_callback(work.aclose)
         adapters = _Adapters(
-            ledger=ledger, clock=now, claims=claims, provider=provider, webhook_calls=webhook_calls, bus=bus, work=work
+            ledger=ledger,
+            clock=now,
+            claims=claims,
+            providers=providers,
+            webhook_calls=webhook_calls,
+            bus=bus,
+            public_url=settings.public_url,
+            work=work,
         )
         stores, ids, issuer = (
             Stores(ledger=ledger, claims=claims, requests=ledger.idempotency),
@@ -208,27 +232,42 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
             Issuer(keys.tickets),
         )
         wallet_vault = WalletVault(Vault([secret_keys.key("wallets")]))
-        box_office = _make_box_office(settings, adapters, provider, keys.tickets, issuer, ids, wallet_vault)
+        box_office = _make_box_office(settings, adapters, providers, keys.tickets, issuer, ids, wallet_vault)
         stack.push_async_callback(box_office.holds.aclose)
         stack.push_async_callback(box_office.openings.aclose)
         stack.push_async_callback(box_office.code_limits.aclose)
+        sms = open_sms(settings.messages, settings.public_url)
+        sms_limits = open_sms_limits(settings.messages, settings.redis.url or "memory://", now)
+        stack.push_async_callback(sms_limits.aclose)
         with named("mail.url"):
-            channels = open_channels(settings.mail_url, settings.messages, ledger.messages, outgoing, now)
+            channels = open_channels(
+                settings.mail_url, settings.messages, ledger.messages, outgoing, now, sms=sms, limits=sms_limits
+            )
+            mail = open_checked_mail(settings.mail_url, settings.messages, ledger.messages, now)
+        for one in (*channels, mail):
+            stack.push_async_callback(close_channel, one)
         links = MailLinks(secret_keys.key("mail links"), settings.public_url)
         endpoint_secrets = EndpointSecrets(Vault([secret_keys.key("webhooks")]))
         await endpoint_secrets.seal_existing(ledger.messages, now())
         messaging = _make_messaging(
-            adapters, channels, links, box_office.renderer, box_office.receipts, endpoint_secrets
+            adapters,
+            channels,
+            links,
+            box_office.renderer,
+            box_office.receipts,
+            endpoint_secrets,
+            reports=ChannelReports(ledger.messages, open_report_readers(settings.messages), now),
+            phones=PhoneProofs(ledger.messages, sms, sms_limits, now, secret_keys.key("phone codes")),
         )
         openings, browse = box_office.openings, box_office.browse
-        people = _make_people(settings, ledger, now, ids, secret_keys, messaging.notifier)
+        people = _make_people(settings, ledger, mail, now, ids, secret_keys, messaging.notifier)
         stack.push_async_callback(people.aclose)
         zones: dict[str, str] = {}
         brands = Brands(ledger, now, work)
         await brands.refresh()
         caps = _make_stream_caps(settings)
         room, endpoints, rooms, checks = _make_room(
-            settings, keys.room, now, clock, people, openings, zones, caps, brands
+            settings, keys.room, now, clock, people, openings, zones, caps, brands, box_office.renderer.art
         )
         stack.push_async_callback(endpoints.entry.aclose)
         stack.push_async_callback(checks.aclose)
@@ -236,6 +275,9 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         stack.push_async_callback(rooms.aclose)
         limits = endpoints.context.limits
         passes = Passes(room, limits)
+        box_office.checkout.has_queue = lambda event_id: (
+            (known := room_figures(room, event_id)) is not None and bool(known.waiting)
+        )
         views = EventViews(
             openings.events, openings.maps, browse, ledger.browsing.catalogue, box_office.feeds, limits.count
         )
@@ -279,7 +321,7 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
             wallet_vault=wallet_vault,
             speeds=telemetry.speeds,
             recent_speeds=telemetry.recent_speeds,
-            mail=open_mail(settings.mail_url),
+            mail=mail,
             vault=people.vault,
             public_url=settings.public_url,
             seller_of=box_office.receipts.seller_of,
@@ -290,7 +332,7 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         changes = _open_recent_changes(settings) if ledger.replica else None
         if changes is not None:
             stack.push_async_callback(changes.aclose)
-        presale = _make_presale(settings, ledger, now, ids, secret_keys, people, organiser.codes)
+        presale = _make_presale(settings, ledger, mail, now, ids, secret_keys, people, organiser.codes)
         room_visits = RoomVisits(room)
         visits = VisitKeeper(ledger, room_visits, now, room_visits.visited)
         jobs = [Job("openings", openings.run), Job("rooms", rooms.run), Job("visits", visits.run)]
@@ -383,22 +425,37 @@ async def open_jobs(work: PlatformSettings | WorkUrls) -> AsyncIterator[Sequence
         stack.push_async_callback(bus.aclose)
         claims = _open_claims("" if work.claims == "memory:" else work.claims)
         stack.push_async_callback(claims.aclose)
-        provider = open_provider(
+        providers = open_providers(
             work.payments,
+            work.payments_also,
             clock,
             stripe_key=work.stripe_key,
             stripe_api=work.stripe_api,
             public_url=work.public_url,
+            adyen=work.adyen,
+            notes=ledger.provider_notes,
         )
-        if provider is not None:
-            stack.push_async_callback(provider.aclose)
+        if providers is not None:
+            stack.push_async_callback(providers.aclose)
         outgoing = SafeHttpClient()
         stack.push_async_callback(outgoing.aclose)
         adapters = _Adapters(
-            ledger=ledger, clock=clock, claims=claims, provider=provider, webhook_calls=outgoing, bus=bus
+            ledger=ledger,
+            clock=clock,
+            claims=claims,
+            providers=providers,
+            webhook_calls=outgoing,
+            bus=bus,
+            public_url=work.public_url,
         )
         keys = TicketKeys.opened(work.keys)
-        channels = open_channels(work.mail, load(MessageSettings, "messages"), ledger.messages, outgoing, clock)
+        settings = load(MessageSettings, "messages")
+        limits = open_sms_limits(settings, "memory://", clock)  # this worker's own count
+        stack.push_async_callback(limits.aclose)
+        sms = open_sms(settings, work.public_url)
+        channels = open_channels(work.mail, settings, ledger.messages, outgoing, clock, sms=sms, limits=limits)
+        for one in channels:
+            stack.push_async_callback(close_channel, one)
         given = Secrets(work.secret_key.encode()) if work.secret_key else None
         renderer = TicketRenderer(ledger, keys)
         messaging = _make_messaging(
@@ -419,8 +476,8 @@ def _ledger_jobs(adapters: _Adapters, issuer: Issuer, messaging: MessagingServic
     beside = [
         Job("catalogue", SalesFollower(ledger.catalogue, sales, claims, Recovery(sales, claims, ledger, clock)).run)
     ]
-    if adapters.provider is not None:
-        refunds = Refunds(ledger, adapters.provider, clock, seats=seats)
+    if adapters.providers is not None:
+        refunds = Refunds(ledger, adapters.providers, clock, seats=seats)
         beside.insert(0, EventCancellations(ledger.organiser, refunds, clock).job(ledger.due_work))
     offering = OfferWorker(sales, ledger, claims, seats, clock)
     resale = TicketReturns(sales, ledger, seats, ReturnRefunds(ledger), clock)
@@ -438,11 +495,12 @@ def _make_jobs(
     beside: Sequence[Job],
 ) -> list[Job]:
     """The jobs of every box office, whether they run in a server or in `frontrow work`."""
-    ledger, bus, clock, provider = adapters.ledger, adapters.bus, adapters.clock, adapters.provider
+    ledger, bus, clock, providers = adapters.ledger, adapters.bus, adapters.clock, adapters.providers
     more: list[Job] = []
-    if provider is not None:
-        half = max(1, provider.cap.at_once // 2)  # the other half is for fans who pay
-        more += money_jobs(ledger, provider, clock, issuer, seats=seats, at_once=half)
+    if providers is not None:
+        default = cast(GuardedProvider, providers.default)
+        half = max(1, default.cap.at_once // 2)  # the other half is for fans who pay
+        more += money_jobs(ledger, providers, clock, issuer, seats=seats, at_once=half, public_url=adapters.public_url)
     more += [*beside, PictureLeftovers(ledger.pictures, clock).job()]
     more += waitlist_jobs(ledger, bus, clock, offering, resale)
     return box_office_jobs(
@@ -499,7 +557,7 @@ async def _zone_of(ledger: SqlLedger, event: Event) -> str:
 def _make_box_office(
     settings: PlatformSettings,
     adapters: _Adapters,
-    provider: PaymentProvider,
+    providers: OpenProviders,
     keys: TicketKeys,
     issuer: Issuer,
     ids: Ids,
@@ -530,8 +588,18 @@ def _make_box_office(
         on_doubt=recovery.doubt,
         attempts=PlainAttempts if settings.server.plain_holds else AttemptRunner,
     )
-    checkout = Checkout(ledger, provider, clock, seats=holds.held, issuer=issuer)
-    refunds = Refunds(ledger, provider, clock, seats=holds.held)
+    accounts = PaymentAccounts(ledger, providers, clock)
+    checkout = Checkout(
+        ledger,
+        providers,
+        clock,
+        seats=holds.held,
+        issuer=issuer,
+        public_url=settings.public_url,
+        payees=accounts,
+        listeners=(accounts, Disputes(ledger, clock)),
+    )
+    refunds = Refunds(ledger, providers, clock, seats=holds.held)
     renderer = TicketRenderer(ledger, keys, adapters.work)
     return BoxOfficeServices(
         openings=Openings(ledger.catalogue, sales, claims, recovery, clock, feeds, _open_frame_logs(settings, clock)),
@@ -540,7 +608,8 @@ def _make_box_office(
         feeds=feeds,
         holds=holds,
         recovery=recovery,
-        provider=provider,
+        providers=providers,
+        accounts=accounts,
         checkout=checkout,
         purchases=Purchases(sales, holds, checkout, clock),
         code_limits=DiscountCodeLimits(settings.redis.url or "memory://", clock),
@@ -564,9 +633,15 @@ def _make_messaging(
     renderer: TicketRenderer,
     receipts: Receipts,
     endpoint_secrets: EndpointSecrets,
+    *,
+    reports: ChannelReports | None = None,
+    phones: PhoneProofs | None = None,
 ) -> MessagingServices:
+    """`reports` and `phones` are for processes that answer people."""
     ledger, clock = adapters.ledger, adapters.clock
     return MessagingServices(
+        reports=reports,
+        phones=phones,
         notifier=Notifier(ledger, renderer, channels, clock, links, receipts),
         webhooks=OrganiserWebhooks(ledger.messages, adapters.webhook_calls, clock, endpoint_secrets),
         links=links,
@@ -604,20 +679,25 @@ def _open_frame_logs(settings: PlatformSettings, clock: Clock) -> FrameLogs:
     return RedisFrameLogs(settings.redis.url)
 
 
-def _platform_provider(settings: PlatformSettings, clock: Clock) -> GuardedProvider:
-    stripe = settings.stripe
+def _platform_providers(settings: PlatformSettings, ledger: SqlLedger, clock: Clock) -> OpenProviders:
+    stripe, payments = settings.stripe, settings.payments
     with named("payments.url"):
-        provider = open_provider(
+        providers = open_providers(
             settings.deployment.payments_url,
+            payments.also,
             clock,
             stripe_key=stripe.key,
             webhook_secret=stripe.webhook_secret,
+            connect_secret=stripe.connect_secret,
             stripe_api=stripe.api,
             public_url=settings.public_url,
-            cap=CallCap(settings.payments.max_in_flight, settings.redis.url or "memory://"),
+            methods=payments.methods,
+            adyen=settings.adyen.access,
+            notes=ledger.provider_notes,
+            cap=lambda: CallCap(payments.max_in_flight, settings.redis.url or "memory://"),
         )
-    assert provider is not None
-    return provider
+    assert providers is not None
+    return providers
 
 
 def _make_room(
@@ -630,6 +710,7 @@ def _make_room(
     zones: dict[str, str],
     caps: AddressCaps,
     brands: Brands,
+    art: EventArt,
 ) -> tuple[WaitingRoom, RoomEndpoints, Rooms, HumanChecks]:
     """The waiting room over the platform's Redis and database. It keeps `given_clock`, if there is one."""
     folder = settings.folder / "room"
@@ -640,13 +721,18 @@ def _make_room(
     room = make_room(own, keys, sale_clock=clock, clock=given_clock)
     rules = EntranceRules(server.per_person, server.per_ip, page.per_device, server.x_ratelimit_headers)
     entry = EntranceLimits(
-        rules=rules, trusted_proxies=server.trusted_proxies, processes=server.workers, store=own.limit_store
+        rules=rules,
+        trusted_proxies=server.trusted_proxies,
+        processes=server.workers,
+        store=own.limit_store,
+        suspects=suspect_networks(own),
     )
+    ask_for_proofs(entry, own, room)
     secure = page.secure_cookies or is_https(settings.public_url)
     page_settings = PageSettings(page.brand, (), page.shop_url, secure, theme=theme_css(page.colours))
 
-    def brand_of(organiser_id: str) -> ShownBrand | None:
-        return shown_brand(brands.of(organiser_id), page.colours)
+    def brand_of(event: Event) -> ShownBrand | None:
+        return shown_brand(brands.of(event.organiser_id), art.known_colour(event), page.colours)
 
     surroundings = SiteSurroundings(room, page_settings, openings.events, zones, brand_of)
     pages = RoomPages(room, entry, page_settings, surroundings)
@@ -678,11 +764,17 @@ def _make_api_rules(settings: PlatformSettings) -> ApiRules | None:
 
 
 def _make_people(
-    settings: PlatformSettings, ledger: SqlLedger, clock: Clock, ids: Ids, secret_keys: Secrets, writer: InAppWriter
+    settings: PlatformSettings,
+    ledger: SqlLedger,
+    mail: Channel,
+    clock: Clock,
+    ids: Ids,
+    secret_keys: Secrets,
+    writer: InAppWriter,
 ) -> People:
     return People(
         ledger,
-        open_mail(settings.mail_url),
+        mail,
         clock,
         ids,
         secret_keys.key("people"),
@@ -696,6 +788,7 @@ def _make_people(
 def _make_presale(
     settings: PlatformSettings,
     ledger: SqlLedger,
+    mail_channel: Channel,
     clock: Clock,
     ids: Ids,
     secret_keys: Secrets,
@@ -703,7 +796,7 @@ def _make_presale(
     codes: FanCodes,
 ) -> PresaleServices:
     book, links = ledger.signups, SignupLinks(secret_keys.key("sign-ups"), settings.public_url)
-    mail = SignupMail(ledger.messages, open_mail(settings.mail_url), people.vault, clock, links)
+    mail = SignupMail(ledger.messages, mail_channel, people.vault, clock, links)
     zone_of = functools.partial(_zone_of, ledger)
     return PresaleServices(
         signups=Signups(book, mail, people.sign_in_limits, clock, ids, ledger.catalogue.event, zone_of),

@@ -1,7 +1,7 @@
 """A limit on attempts at something that can be guessed or misused: a password, a link, a discount code.
 
 Keys are digests, so the limiter's store never sees an address. The numbers are where the attempts are: in
-`people/sign_in_limits.py` and `pricing/discount_code_limits.py`.
+`people/sign_in_limits.py` and `pricing/discount_code_tries.py`.
 """
 
 import hashlib

@@ -7,6 +7,7 @@ import msgspec
 import typer
 
 from frontrow.app.doctor import FAIL, Finding, examine
+from frontrow.app.payments_doctor import examine_payments
 from frontrow.cli.deployment_options import ConfigOption, FolderOption
 from frontrow.core.errors import ConfigError
 from frontrow.settings.deployment import read_deployment
@@ -20,10 +21,21 @@ def doctor(
     folder: FolderOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Answer in JSON.")] = False,
     demo: Annotated[bool | None, typer.Option("--demo", help="As `frontrow serve --demo` would run.")] = None,
+    payments: Annotated[
+        bool, typer.Option("--payments", help="Try out the payment provider with a test key, its webhooks, Apple Pay.")
+    ] = False,
+    test_key: Annotated[
+        str, typer.Option(envvar="FRONTROW_DOCTOR_KEY", help="The provider's test key, in place of the server's.")
+    ] = "",
+    currency: Annotated[str, typer.Option(help="The currency of the test payments.")] = "EUR",
 ) -> None:
     """Check configuration, versions, schema, clocks, Redis, disk and secrets. Exit code 1 when something fails."""
     try:
-        found = asyncio.run(examine(read_settings(config, folder=folder, demo=demo)))
+        settings = read_settings(config, folder=folder, demo=demo)
+        if payments:
+            found = asyncio.run(examine_payments(settings, test_key=test_key, currency=currency))
+        else:
+            found = asyncio.run(examine(settings))
     except ConfigError as error:
         found = [Finding("configuration", FAIL, error.message, _find_way_out(error, config, folder))]
     else:

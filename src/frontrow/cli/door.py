@@ -131,6 +131,7 @@ def _format_answer(answer: GateAnswer, took_ms: float, as_json: bool) -> str:
                 "ticket": answer.ticket_id,
                 "seat": answer.seat,
                 "type": answer.type_name,
+                "disputed": answer.disputed,
                 "first_gate": first.gate if first else None,
                 "took_ms": round(took_ms, 3),
             }
@@ -138,6 +139,8 @@ def _format_answer(answer: GateAnswer, took_ms: float, as_json: bool) -> str:
     words = [VERDICT_TEXTS[answer.verdict], answer.seat, answer.type_name, answer.ticket_id]
     if answer.verdict is GateVerdict.ALREADY_IN and answer.first_scan is not None:
         words.append(f"first at {answer.first_scan.gate}")
+    if answer.disputed and answer.accepted:
+        words.append("its money is disputed")
     return f"{'OK' if answer.accepted else 'NO'}  {'  '.join(word for word in words if word)}  ({took_ms:.2f} ms)"
 
 

@@ -32,6 +32,7 @@ class Kind(StrEnum):
     STADIUM = "stadium"
     ARENA = "arena"
     THEATRE = "theatre"
+    STANDING = "standing"
 
 
 class Format(StrEnum):

@@ -1,5 +1,5 @@
-"""`frontrow ledger migrate | verify | status | reconcile | dead-letters | backup | restore | archive | partition`:
-schema, proof, money, copies, size."""
+"""`frontrow ledger migrate | verify | status | reconcile | dead-letters | allow-address | backup | restore | archive |
+partition`: schema, proof, money, messages, copies, size."""
 
 import asyncio
 import json
@@ -10,6 +10,7 @@ import typer
 from frontrow.app.ledger_tools import list_proofs, migrate_ledger, read_ledger_status, verify_ledger
 from frontrow.cli.archives import archive
 from frontrow.cli.backups import backup, restore
+from frontrow.cli.blocked_addresses import allow_address
 from frontrow.cli.dead_letters import app as dead_letters_app
 from frontrow.cli.deployment_options import ConfigOption, FolderOption, LedgerOption, find_direct_ledger, find_ledger
 from frontrow.cli.partitions import partition
@@ -22,6 +23,7 @@ app.add_typer(dead_letters_app, name="dead-letters")
 app.command()(backup)
 app.command()(restore)
 app.command()(archive)
+app.command()(allow_address)
 app.command()(partition)
 AsJson = Annotated[bool, typer.Option("--json", help="Answer in JSON.")]
 

@@ -15,6 +15,7 @@ from rich.table import Table
 
 from frontrow.cli import limits_chart as chart
 from frontrow.cli.limits_demo import demo
+from frontrow.cli.limits_rules import app as rules_app
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import ConfigError, FrontrowError, Unavailable
 from frontrow.core.redis_url import connect_sync, disconnect_sync
@@ -29,6 +30,7 @@ from frontrow.limits.stores.protocol import DEFAULT_PREFIX
 
 app = typer.Typer(help="The rate limiter: see, try, check; look at a running store.", no_args_is_help=True)
 app.command("demo")(demo)
+app.add_typer(rules_app, name="rules")
 console = Console()
 MAX_CALLS = 10_000
 STORE_TIMEOUT_S = 5.0
@@ -195,7 +197,9 @@ def _key_states(
             of_limiter = rules_of_function(rules, function) if function else list(_named_rules(rules, name))
             keys = keys_of_limiter(of_limiter, words)
         if url.startswith("memory:"):
-            raise ConfigError("a store in memory belongs to its process; name a Redis store: --store redis://…")
+            raise ConfigError(
+                "a store in memory belongs to its process; name a shared store: --store redis://… or postgresql://…"
+            )
         options = {"on_store_down": "closed", "deadline_s": STORE_TIMEOUT_S, "prefix": prefix}
         with Limiter(of_limiter, store=url, **options) as limiter:  # type: ignore[arg-type]
             yield KeyStates(limiter, keys)

@@ -6,6 +6,7 @@ works without its libraries. `frontrow --help` knows the others by their lines h
 
 import gc
 import importlib
+import importlib.util
 import os
 import sys
 from importlib.metadata import version
@@ -17,6 +18,11 @@ GROUPS = {
     "room": ("frontrow.cli.room", "The waiting room: serve, watch, steer, verify.", "room"),
     "event": ("frontrow.cli.event", "Events and their seating plans.", "boxoffice"),
     "ledger": ("frontrow.cli.ledger", "The ledger: schema, proof, figures, money.", "boxoffice"),
+    "payments": (
+        "frontrow.cli.payments",
+        "Payments: register the shop's domain for Apple Pay and Google Pay.",
+        "payments",
+    ),
     "door": ("frontrow.cli.door", "The gate: check tickets offline, compare gates.", "tickets"),
     "organiser": (
         "frontrow.cli.organiser",
@@ -73,6 +79,9 @@ INTERRUPTED = 130  # as shells report a program that Ctrl-C ended
 # libraries that only some commands of `frontrow limits` need -> the extra that brings them
 LIBRARIES = {"redis": "redis", "hiredis": "redis", "matplotlib": "plot"}
 
+# extra -> libraries that it brings and a smaller extra does not: our modules import them only where they are used
+BROUGHT = {"platform": ("pyotp", "nh3", "zxingcpp"), "tickets": ("zxingcpp",)}
+
 
 def main() -> None:
     """Run the command line. Ctrl-C while its modules load ends it without a word, like everywhere else."""
@@ -104,6 +113,7 @@ def _run() -> None:
     asked = _find_command()
     extra = (COMMANDS | GROUPS)[asked][2] if asked in COMMANDS | GROUPS else "all"
     try:
+        _check_libraries(BROUGHT.get(extra, ()))
         for name, (module, line, _) in COMMANDS.items():
             work = getattr(importlib.import_module(module), name.replace("-", "_")) if name == asked else _not_asked_for
             app.command(name, help=None if name == asked else line)(work)
@@ -120,6 +130,13 @@ def _run() -> None:
             raise
         extra = LIBRARIES.get(error.name.split(".")[0], extra) if asked == "limits" else extra
         sys.exit(f"`frontrow {asked}` needs {error.name}, which is not installed: pip install 'frontrow[{extra}]'")
+
+
+def _check_libraries(names: tuple[str, ...]) -> None:
+    """Find them without importing them, so that a command says at its start what it would miss later."""
+    for name in names:
+        if importlib.util.find_spec(name) is None:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 
 def _find_command() -> str:

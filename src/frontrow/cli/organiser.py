@@ -1,4 +1,4 @@
-"""`frontrow organiser create | list | reset`: the first owner of an organiser, and the way back in.
+"""`frontrow organiser create | list | account | reset`: the first owner, the account for payments, the way back in.
 
 There is no default password. `create` asks for one on a terminal, or prints a one-time link (`--invite`); `reset`
 prints such a link for a member who lost password or second factor.
@@ -108,6 +108,59 @@ def list_organisers(
         for member in row["team"]:
             factor = "" if member["totp"] else "  (no second factor yet)"
             typer.echo(f"  {member['role']:<10}  {member['email']}{factor}")
+
+
+@app.command()
+def account(
+    organiser: Annotated[str, typer.Argument(help="The organiser's id, like org_default.")],
+    provider: Annotated[str, typer.Option(help="The payment provider, like adyen.")] = "",
+    account: Annotated[str, typer.Option(help="Its name for the account, like a merchant account.")] = "",
+    fee: Annotated[int, typer.Option(help="What the platform keeps, in basis points: 250 is 2.5 %.")] = 0,
+    end: Annotated[bool, typer.Option("--end", help="The server's own account takes new payments again.")] = False,
+    config: ConfigOption = None,
+    folder: FolderOption = None,
+    ledger: LedgerOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show or set the account that takes an organiser's payments, and what it took."""
+    from frontrow.app.command_services import open_payment_accounts
+    from frontrow.boxoffice.events.model.event_changes import Editor
+    from frontrow.cli.deployment_options import find_deployment
+
+    async def act() -> dict[str, Any]:
+        async with open_payment_accounts(find_deployment(config, folder, ledger)) as accounts:
+            editor = Editor("operator", organiser)
+            if end:
+                await accounts.end(editor)
+            elif account:
+                await accounts.put(editor, provider, account, fee)
+            found = await accounts.current(organiser)
+            money = [
+                {field: getattr(one, field) for field in (*one.__struct_fields__, "kept_minor")}
+                for one in await accounts.money(organiser)
+            ]
+            named = {field: getattr(found, field) for field in found.__struct_fields__} if found else None
+            return {"account": named, "money": money}
+
+    try:
+        told = asyncio.run(act())
+    except FrontrowError as error:
+        _fail(error.message)
+    if as_json:
+        typer.echo(json.dumps(told))
+        return
+    named = told["account"]
+    typer.echo(
+        f"{named['provider']} {named['account']}  {named['state']}  fee {named['fee_basis_points']} basis points"
+        if named
+        else "the server's own account takes the payments"
+    )
+    for one in told["money"]:
+        where = f"{one['provider']} {one['account']}".strip()
+        typer.echo(
+            f"  {where}  {one['currency']}  taken {one['captured_minor']}  refunded {one['refunded_minor']}  "
+            f"fee {one['fee_minor']}  left {one['kept_minor']}  refunds waiting {one['waiting']}"
+        )
 
 
 @app.command()

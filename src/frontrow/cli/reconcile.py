@@ -20,7 +20,7 @@ def reconcile(
         str | None,
         typer.Option(
             envvar="FRONTROW_PAYMENTS_URL",
-            help="simulated:FILE, stripe: or python:MODULE:FUNCTION; without it the server's.",
+            help="simulated:FILE, stripe:, adyen: or python:MODULE:FUNCTION; without it the server's.",
         ),
     ] = None,
     stripe_key: Annotated[str | None, typer.Option(envvar="FRONTROW_STRIPE_KEY", help="Stripe's secret key.")] = None,
@@ -52,9 +52,16 @@ def reconcile(
     else:
         for line in report.problems:
             typer.echo(line)
+        for name in report.wrong_accounts:
+            one = report.accounts[name]
+            typer.echo(f"{name}: the ledger says {one.ledger_minor or 0}, the provider {one.provider_minor or 0}")
         typer.echo(
             f"{report.objects} objects, {report.payments} payments, {report.mended} mended; "
             f"difference {difference or 0} (minor units)"
         )
-    if report.problems or difference:
+        if report.disputed_minor or report.lost_minor:
+            typer.echo(
+                f"disputed {report.disputed_minor or 0}, lost to disputes {report.lost_minor or 0} (minor units)"
+            )
+    if report.problems or difference or report.wrong_accounts:
         raise typer.Exit(1)

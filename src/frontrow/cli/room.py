@@ -12,7 +12,7 @@ import typer
 
 from frontrow.cli.deployment_options import ConfigOption
 from frontrow.core import settings_loader
-from frontrow.core.errors import FrontrowError
+from frontrow.core.errors import FrontrowError, InvalidInput
 from frontrow.settings.room import RoomSettings
 from frontrow.waitingroom.model import draw
 
@@ -39,6 +39,9 @@ def serve(
     folder: Annotated[Path | None, typer.Option(help="keys and the audit file")] = None,
     capacity: Annotated[int | None, typer.Option(help="people in the shop at once")] = None,
     shop: Annotated[str | None, typer.Option(help="the shop's address, unless it shares the room's")] = None,
+    shop_origin: Annotated[
+        list[str] | None, typer.Option(help="a shop on another domain, like https://shop.example.org; may be repeated")
+    ] = None,
     simulate: Annotated[int, typer.Option(min=0, max=100_000, help="so many made-up visitors queue, to look at")] = 0,
     human: Annotated[str | None, typer.Option(help="none, altcha, turnstile or hcaptcha")] = None,
 ) -> None:
@@ -49,12 +52,72 @@ def serve(
     changes: dict[str, Any] = {"events": event or None, "store": store, "host": host, "port": port, "human": human}
     changes |= {"workers": workers, "capacity": capacity, "shop_url": shop, "folder": str(folder) if folder else None}
     changes["shards"] = tuple(shard) if shard else None
+    changes["shops"] = tuple(shop_origin) if shop_origin else None
     if simulate and capacity is None:
         changes["capacity"] = max(1, simulate // 10)  # most of them wait
     try:
         room_serve.serve(read_settings(config, changes), simulate)
     except FrontrowError as error:
         sys.exit(f"frontrow room: {error.message}")
+
+
+@app.command()
+def owner(
+    config: ConfigOption = None,
+    folder: Annotated[Path | None, typer.Option(help="the room's folder; without it as the settings say")] = None,
+    email: Annotated[str, typer.Option(help="whose link it is; empty: the first owner's")] = "",
+    role: Annotated[str, typer.Option(help="of somebody new: owner, operator or viewer")] = "owner",
+) -> None:
+    """Print a one-time link to the console: for its first owner, somebody new, or a new password."""
+    import asyncio
+    from dataclasses import replace
+
+    from frontrow.app.console_serving import first_link, owner_link
+    from frontrow.waitingroom.console.model.owners import OwnerRole
+
+    try:
+        settings = _read_settings(config)
+        settings = replace(settings, folder=str(folder)) if folder else settings
+        if role not in list(OwnerRole):
+            raise InvalidInput(f"{role!r} is not one of {', '.join(OwnerRole)}", param="role")
+        secret = asyncio.run(owner_link(settings, email, OwnerRole(role)) if email else first_link(settings))
+    except FrontrowError as error:
+        sys.exit(f"frontrow room: {error.message}")
+    if secret is None:
+        sys.exit("frontrow room: there is an owner already; name an address with --email for a new link")
+    base = settings.public_url.rstrip("/") or f"http://{settings.host}:{settings.port}"
+    print(f"{base}/console/begin#{secret}")
+
+
+@app.command("set")
+def set_settings(
+    changes: Annotated[list[str], typer.Argument(help="settings by name, like min_slide=5 active_windows=2")],
+    url: Url = "",
+    event: Event = "",
+    key: Key = "",
+    as_json: AsJson = False,
+) -> None:
+    """Change settings of a running room by the names they have in the file; seconds where the name says so."""
+    try:
+        body = changes_of(changes)
+    except FrontrowError as error:
+        sys.exit(f"frontrow room: {error.message}")
+    _show(_ask("PATCH", url, event, key, body), as_json)
+
+
+_SECONDS = {"interval_s": "interval_us", "grace_s": "grace_us", "catch_up_s": "catch_up_us"}
+
+
+def changes_of(texts: list[str]) -> dict[str, int]:
+    """`interval_s=0.5` as the change that the room understands."""
+    body: dict[str, int] = {}
+    for text in texts:
+        name, _, value = text.partition("=")
+        try:
+            body[_SECONDS.get(name, name)] = round(float(value) * 1e6) if name in _SECONDS else int(value)
+        except (ValueError, OverflowError):
+            raise InvalidInput(f"{text!r} is not like min_slide=5 or interval_s=0.5", param=name) from None
+    return body
 
 
 @app.command()
@@ -97,6 +160,58 @@ def rate(
 ) -> None:
     """Change how many people are let in per second."""
     _show(_ask("PATCH", url, event, key, {"rate_per_s": per_s}), as_json)
+
+
+@app.command("hold-p95")
+def hold_p95(
+    ms: Annotated[
+        int, typer.Argument(min=0, max=600_000, help="the most that the shop's p95 may be; 0: do not hold it")
+    ],
+    url: Url = "",
+    event: Event = "",
+    key: Key = "",
+    as_json: AsJson = False,
+) -> None:
+    """Hold the latency that the shop reports: fewer people are let in while it is slow."""
+    _show(_ask("PATCH", url, event, key, {"max_p95_ms": ms}), as_json)
+
+
+@app.command("report-key")
+def print_report_key(
+    event: Annotated[str, typer.Argument(help="the room")],
+    reporter: Annotated[str, typer.Argument(help="name of the reporter, for example shop-1")],
+    config: ConfigOption = None,
+    folder: Annotated[
+        Path | None, typer.Option(help="the room's folder with its keys; without it as the settings say")
+    ] = None,
+) -> None:
+    """Print the key with which one server of the shop signs its reports."""
+    from frontrow.waitingroom.credentials.report_keys import report_key
+    from frontrow.waitingroom.credentials.room_keys import RoomKeys
+
+    try:
+        keys = RoomKeys.load(folder or _read_settings(config).folder)
+        print(report_key(keys.master_secret, event, reporter))
+    except FrontrowError as error:
+        sys.exit(f"frontrow room: {error.message}")
+
+
+@app.command("show-inflow")
+def show_inflow(
+    out: Annotated[Path | None, typer.Option(help="write a chart here (.svg, .png, .pdf)")] = None,
+) -> None:
+    """Simulate shops that slow down under load, and the room that holds their p95: a table, and a chart with --out."""
+    from rich.console import Console
+
+    from frontrow.rehearsal import shop_inflow
+
+    runs = [shop_inflow.run_shop(shop) for shop in shop_inflow.SHOPS]
+    Console(width=int(os.environ.get("COLUMNS", "100"))).print(shop_inflow.build_table(runs))
+    if out is not None:
+        try:
+            shop_inflow.draw_chart(out, runs)
+        except FrontrowError as error:
+            sys.exit(f"frontrow room: {error.message}")
 
 
 @app.command("verify-draw")

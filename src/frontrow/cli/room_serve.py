@@ -10,6 +10,7 @@ import sys
 import tempfile
 from dataclasses import replace
 
+from frontrow.app.console_serving import first_link, served_console
 from frontrow.app.room_wiring import open_rooms
 from frontrow.app.simulated_visitors import simulate_visitors
 from frontrow.core.background_tasks import hear_event_loop, start_task
@@ -41,13 +42,26 @@ def _serve(settings: RoomSettings, simulate: int = 0) -> None:
     settings.config()  # refuses wrong settings before anything is opened
     sock = listen(settings)
     host, port = sock.getsockname()[:2]
-    print(f"waiting room of {', '.join(settings.events)} on http://{host}:{port}", flush=True)
+    print(f"waiting room of {', '.join(settings.events) or 'no event yet'} on http://{host}:{port}", flush=True)
+    if settings.has_console:
+        _print_console(settings, host, port)
     set_up_logs()
     if settings.workers == 1:
         run(settings, sock, simulate)
         return
     RoomKeys.load(settings.folder)  # generated once, before several processes need them
     Workers(settings.workers, run_worker, (settings, sock), before_stop=sock.close).watch()
+
+
+def _print_console(settings: RoomSettings, host: str, port: int) -> None:
+    """Say where the console is. Without an owner, a one-time link leads into it."""
+    base = settings.public_url.rstrip("/") or f"http://{host}:{port}"
+    secret = asyncio.run(first_link(settings))
+    if secret is None:
+        print(f"console on {base}/console/", flush=True)
+    else:
+        print("console: open this link once, within a day, to become its owner:", flush=True)
+        print(f"{base}/console/begin#{secret}", flush=True)
 
 
 def run_worker(settings: RoomSettings, sock: socket.socket) -> None:
@@ -69,12 +83,16 @@ def run(settings: RoomSettings, sock: socket.socket, simulate: int = 0) -> None:
 async def serve_async(settings: RoomSettings, sockets: list[socket.socket], simulate: int = 0) -> None:
     """Open the rooms and serve them in this process until told to stop."""
     with hear_event_loop():
-        endpoints = await open_rooms(settings)
+        opened = await open_rooms(settings)
+        endpoints = opened.endpoints
         visitors = start_task(
-            simulate_visitors(endpoints.rooms.room, settings.events[0], simulate), "simulated visitors"
+            simulate_visitors(endpoints.rooms.room, settings.events[0] if settings.events else "", simulate),
+            "simulated visitors",
         )
         try:
-            await serve_rooms(endpoints, settings, sockets)
+            await serve_rooms(endpoints, settings, sockets, served_console(settings, opened))
         finally:
             visitors.cancel()
             await asyncio.gather(visitors, return_exceptions=True)
+            if opened.console is not None:
+                await opened.console.aclose()

@@ -34,7 +34,7 @@ def size(
     from rich.console import Console
     from rich.table import Table
 
-    from frontrow.rehearsal.cost_model import read_costs
+    from frontrow.rehearsal.cpu_costs import read_costs
     from frontrow.rehearsal.simulation import Simulation
     from frontrow.rehearsal.sizing import Prices, list_size, server_us_per_arrival, size_sale
 

@@ -48,7 +48,7 @@ def work(
     ] = None,
     payments: Annotated[
         str | None,
-        typer.Option(envvar="FRONTROW_PAYMENTS_URL", help="simulated:FILE, stripe: or python:MODULE:FUNCTION."),
+        typer.Option(envvar="FRONTROW_PAYMENTS_URL", help="simulated:FILE, stripe:, adyen: or python:MODULE:FUNCTION."),
     ] = None,
     stripe_key: Annotated[str | None, typer.Option(envvar="FRONTROW_STRIPE_KEY", help="Stripe's secret key.")] = None,
     stripe_api: Annotated[str | None, typer.Option(envvar="FRONTROW_STRIPE_API", help="Instead of Stripe's.")] = None,
@@ -84,7 +84,13 @@ def work(
             chosen = {name: url for name, url in urls.items() if url is not None}
             access = replace(here.bus, url=chosen.get("bus", here.bus.url))
             access.check()
-            settings = WorkUrls(keys=keys or here.ticket_keys, bus_access=access.access, **(defaults | chosen))
+            settings = WorkUrls(
+                keys=keys or here.ticket_keys,
+                payments_also=here.payments.also,
+                bus_access=access.access,
+                adyen=here.adyen.access,
+                **(defaults | chosen),
+            )
         else:
             raise ConfigError(f"{EMBEDDED}. --ledger works for a ledger alone", param="redis.url")
         clean = asyncio.run(run_jobs(settings, health or ""))

@@ -78,6 +78,15 @@ class Hold(msgspec.Struct):
     repeated: bool = False
 
 
+class Transfer(msgspec.Struct):
+    """Where a bank transfer goes, and the reference to give with it."""
+
+    iban: str
+    reference: str
+    holder: str = ""
+    bic: str = ""
+
+
 class Checkout(msgspec.Struct):
     state: str
     client_secret: str = ""
@@ -85,6 +94,8 @@ class Checkout(msgspec.Struct):
     retry_at: str | None = None
     problem: str = ""
     tries_left: int | None = None
+    methods: list[str] = []
+    transfer: Transfer | None = None
 
 
 class Booking(msgspec.Struct):

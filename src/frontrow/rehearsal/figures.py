@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from frontrow.rehearsal.cost_model import Costs, Load, price_load
+from frontrow.rehearsal.cpu_costs import Costs, Load, price_load
 from frontrow.rehearsal.outcomes import Outcomes, count_outcomes
 from frontrow.rehearsal.simulation import Simulation
+from frontrow.rehearsal.sizing import cores_needed
 
 ARRIVAL_BINS = 24
 DRAW_BINS = 10
@@ -102,7 +103,7 @@ def read_figures(simulation: Simulation, costs: Costs) -> SaleFigures:
         bottleneck=max(bound_share, key=lambda name: bound_share[name]) if bound_share else "line",
         bound_share=bound_share,
         peak_cores=load.peak_cores("server"),
-        servers=load.cores_needed("server"),
+        servers=cores_needed(load, "server"),
         cpu_s=load.cpu_s("server"),
         redis_cpu_s=load.cpu_s("redis"),
         postgres_cpu_s=load.cpu_s("postgres"),

@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from frontrow.core.errors import InvalidInput
-from frontrow.rehearsal.cost_model import ARRIVAL, Costs, Load, price_load
+from frontrow.rehearsal.cpu_costs import ARRIVAL, Costs, Load, price_load
 from frontrow.rehearsal.simulation import Simulation
 
 GIB = 1024**3
+USABLE_SHARE = 0.6  # of a core: the rest is for peaks, kernels and garbage
 Rates = NDArray[np.float64]
 
 
@@ -138,8 +139,13 @@ def _per_second(at_s: Rates, totals: list[int], edges: Rates) -> Rates:
     return np.diff(grown)
 
 
+def cores_needed(load: Load, part: str) -> int:
+    """Cores for the peak, each used up to `USABLE_SHARE`."""
+    return max(1, ceil(load.peak_cores(part) / USABLE_SHARE))
+
+
 def _size_part(part: str, load: Load, prices: Prices) -> PartSize:
-    cores = load.cores_needed(part)
+    cores = cores_needed(load, part)
     money = cores * prices.core_hour * prices.hours
     return PartSize(part, load.peak_cores(part), cores, load.cpu_s(part), money)
 

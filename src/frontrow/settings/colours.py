@@ -12,16 +12,16 @@ from frontrow.shared.colours import HEX, LEAST_CONTRAST, contrast
 
 # Ours, light and dark: what a theme does not name stays as it is. A test compares them with tokens.css.
 COLOURS: Final = {
-    "brand": ("#3340c4", "#98a2ff"),
-    "brand-hover": ("#2832a3", "#b3baff"),
-    "on-brand": ("#fff", "#0e1116"),
-    "brand-soft": ("#e8eafb", "#232a4d"),
-    "bg": ("#f7f7f5", "#0e1116"),
-    "surface": ("#fff", "#161b22"),
-    "surface-2": ("#eff0ee", "#1f2630"),
-    "ink": ("#12161c", "#f0f2f5"),
-    "ink-2": ("#4a5361", "#a9b2bf"),
-    "line": ("#dcdfe3", "#2c3440"),
+    "brand": ("#9a1750", "#ff8fb8"),
+    "brand-hover": ("#7a1040", "#ffb3cf"),
+    "on-brand": ("#fff", "#2a0417"),
+    "brand-soft": ("#f9e4ec", "#43182e"),
+    "bg": ("#faf6f0", "#120d15"),
+    "surface": ("#fff", "#1c1521"),
+    "surface-2": ("#f2ece4", "#281f2e"),
+    "ink": ("#1b1320", "#f6f0f4"),
+    "ink-2": ("#5a5061", "#b9aebb"),
+    "line": ("#e4dcd3", "#3a2f41"),
 }
 # text on what is behind it: WCAG 2.2 asks for 4.5:1
 PAIRS: Final = (

@@ -16,58 +16,13 @@ from frontrow.boxoffice.adapters.bus.kafka_access import (
     KafkaAccess,
     read_kafka_url,
 )
+from frontrow.boxoffice.adapters.payments.adyen_access import EXAMPLE as ADYEN_EXAMPLE
+from frontrow.boxoffice.adapters.payments.adyen_access import AdyenAccess
 from frontrow.core.errors import ConfigError
 from frontrow.core.settings_loader import load, read_tables, setting
+from frontrow.settings.server import ServerSettings
 
 LEDGER_FILE = "frontrow.db"  # in the server's folder, where no ledger.url is set
-
-
-@dataclass(frozen=True, slots=True)
-class ServerSettings:
-    """`[server]`: where it listens, what it stands behind, how much it takes on."""
-
-    host: str = setting("127.0.0.1")
-    port: int = setting(8000, low=0, high=65_535)
-    workers: int = setting(1, low=1, high=64, doc="processes; more than one needs Redis and PostgreSQL")
-    public_url: str = setting("", example="https://tickets.example.org", doc="how people reach this server")
-    demo: bool = setting(False, doc="made-up money, a secret key made on the spot: never for a real sale")
-    folder: str = setting("frontrow-data", doc="keys, and in the embedded mode everything else")
-    hot_lane: bool = setting(True)
-    plain_holds: bool = setting(False, doc="place holds by the slower code that specifies how; to compare the two")
-    trusted_proxies: tuple[str, ...] = setting(
-        (), example='["10.0.0.0/8"]', doc="whose X-Forwarded-For is believed; empty: nobody's, in a demo this machine's"
-    )
-    per_person: str = setting("10/second", doc="requests of one person")
-    per_ip: str = setting("50/second", doc="requests of one address")
-    x_ratelimit_headers: bool = setting(
-        True, doc="tell what is left by X-RateLimit-Limit, -Remaining and -Reset too, beside RateLimit"
-    )
-    max_streams: int = setting(10_000, low=0, high=1_000_000, doc="live connections of this process")
-    request_within_s: float = setting(30.0, low=0.1, high=600, doc="a request must have arrived by then")
-    read_within_s: float = setting(20.0, low=0.1, high=600, doc="a client that reads none of its answers so long ends")
-    heavy_processes: int = setting(
-        1, low=0, high=16, doc="processes of each worker that draw PDFs and read plans; 0: a thread of its own"
-    )
-    heavy_memory_mb: int = setting(
-        2_048, low=256, high=1_048_576, doc="memory of each such process; work that needs more is refused"
-    )
-    drain_s: float = setting(10.0, low=0.1, high=600, doc="how long a stopping server finishes what it has in hand")
-    jobs_inside: bool = setting(True, doc="run the background jobs in the server; else `frontrow work` does")
-    docs: bool = setting(True, doc="serve the API's document and its page")
-    metrics: str = setting(
-        "", example="127.0.0.1:8002", doc="where /metrics answers, and then nowhere else; empty: on server.port"
-    )
-
-    @property
-    def address(self) -> str:
-        """Where it listens, as a URL."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"http://{host}:{self.port}"
-
-    @property
-    def site(self) -> str:
-        """The address that links and cookies are made for."""
-        return (self.public_url or self.address).rstrip("/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,16 +128,48 @@ class StripeSettings:
         "", example="pk_live_…", doc="for Stripe's card form on the checkout page; needed with a key"
     )
     api: str = setting("", doc="another address than Stripe's, for tests")
+    connect_secret: str = setting(
+        "",
+        secret=True,
+        example="whsec_…",
+        doc="of the endpoint for connected accounts, where organisers have their own",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class AdyenSettings:
+    """`[adyen]`: all four, or none."""
+
+    api: str = setting("", example=ADYEN_EXAMPLE, doc="Adyen's address for the account, with the version")
+    key: str = setting("", secret=True, example="AQE…")
+    merchant_account: str = setting("", example="YourCompanyECOM")
+    hmac_key: str = setting("", secret=True, example="64 hexadecimal digits", doc="of the standard webhook")
+
+    @property
+    def access(self) -> AdyenAccess:
+        return AdyenAccess(self.api, self.key, self.merchant_account, self.hmac_key)
 
 
 @dataclass(frozen=True, slots=True)
 class PaymentsSettings:
-    """`[payments]`: who takes the money, unless it is Stripe (`[stripe]`) or the demo."""
+    """`[payments]`: who takes the money, unless it is Stripe (`[stripe]`), Adyen (`[adyen]`) or the demo."""
 
     url: str = setting(
         "",
         example="python:our_payments:open_provider",
-        doc="a function of your own that returns a payment provider; empty: Stripe, or the demo's made-up money",
+        doc="a function of your own that returns a payment provider, stripe: or adyen:; empty: the one whose key is "
+        "set, or the demo's made-up money",
+    )
+    also: tuple[str, ...] = setting(
+        (),
+        example='["stripe:"]',
+        doc="other providers that stay open: they finish and refund what they began, and hear their notices",
+    )
+    methods: tuple[str, ...] = setting(
+        (),
+        example='["card", "apple_pay", "google_pay", "ideal", "sepa_debit"]',
+        doc="what fans can pay with, in the order in which it is offered; each must be switched on at the provider; "
+        "empty: with Stripe cards and wallets, else all that the provider has",
     )
     max_in_flight: int = setting(
         5_000, low=1, high=1_000_000, doc="calls to the provider at once, over all servers; more are put off"
@@ -201,6 +188,7 @@ class Deployment:
     mail: MailSettings = field(default_factory=MailSettings)
     stripe: StripeSettings = field(default_factory=StripeSettings)
     payments: PaymentsSettings = field(default_factory=PaymentsSettings)
+    adyen: AdyenSettings = field(default_factory=AdyenSettings)
 
     @property
     def shared(self) -> bool:
@@ -231,8 +219,9 @@ class Deployment:
 
     @property
     def payments_url(self) -> str:
-        """Your own provider's, Stripe's, or that of the demo's made-up money."""
-        return self.payments.url or ("stripe:" if self.stripe.key else self.demo_payments_url)
+        """Your own provider's, Stripe's, Adyen's, or that of the demo's made-up money."""
+        given = "stripe:" if self.stripe.key else "adyen:" if self.adyen.key else ""
+        return self.payments.url or given or self.demo_payments_url
 
     @property
     def demo_payments_url(self) -> str:

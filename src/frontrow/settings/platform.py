@@ -20,9 +20,10 @@ from frontrow.core.redis_url import mask_password, scheme_of
 from frontrow.core.settings_loader import load, named, read_tables, without_services
 from frontrow.limits import Quota
 from frontrow.limits.config import LimitsFile, read_limits
-from frontrow.limits.http.client import ClientAddress, Networks
+from frontrow.limits.http.client_address import ClientAddress, Networks
 from frontrow.settings.colours import theme_css
 from frontrow.settings.deployment import (
+    AdyenSettings,
     BusSettings,
     Deployment,
     LedgerSettings,
@@ -30,11 +31,11 @@ from frontrow.settings.deployment import (
     PaymentsSettings,
     RedisSettings,
     SecretSettings,
-    ServerSettings,
     StripeSettings,
 )
 from frontrow.settings.overload import OverloadSettings
 from frontrow.settings.room import RoomSettings
+from frontrow.settings.server import ServerSettings
 from frontrow.settings.traces import TraceSettings
 from frontrow.settings.work import WorkSettings, health_address
 from frontrow.shared.listening import read_address
@@ -65,6 +66,9 @@ ROOM_SERVE_ONLY = {
     "store": "set redis.url",
     "folder": "set server.folder",
     "audit": "the platform keeps it in ledger.url",
+    "console": "organisers set up rooms with their events",
+    "console_over_http": "organisers set up rooms with their events",
+    "mail": "set mail.url",
     "opening": "a room opens when its event's sale does",
     "codes_csv": "import codes on the event's page or with POST /v1/organiser/events/{event}/codes",
     "per_person": "set server.per_person",
@@ -72,6 +76,7 @@ ROOM_SERVE_ONLY = {
     "x_ratelimit_headers": "set server.x_ratelimit_headers",
     "trusted_proxies": "set server.trusted_proxies",
     "public_url": "set server.public_url",
+    "shops": "the platform is the shop behind its rooms",
     "title": "a room is titled by its event's name",
     "max_streams": "set server.max_streams",
     "max_streams_per_address": "set overload.max_streams_per_address",
@@ -84,6 +89,7 @@ LOOPBACK = ("127.0.0.0/8", "::1")
 OTHER_VARIABLES = {
     "FRONTROW_TICKET_KEYS",
     "FRONTROW_CLAIMS_URL",
+    "FRONTROW_DOCTOR_KEY",
     "FRONTROW_PG_BIN",
     "FRONTROW_PRETIX_PYTHON",
     "FRONTROW_STORM_ROUNDS",
@@ -106,6 +112,7 @@ class PlatformSettings:
     mail: MailSettings = field(default_factory=MailSettings)
     stripe: StripeSettings = field(default_factory=StripeSettings)
     payments: PaymentsSettings = field(default_factory=PaymentsSettings)
+    adyen: AdyenSettings = field(default_factory=AdyenSettings)
     messages: MessageSettings = field(default_factory=MessageSettings)
     room: RoomSettings = field(default_factory=RoomSettings)
     overload: OverloadSettings = field(default_factory=OverloadSettings)
@@ -127,6 +134,7 @@ class PlatformSettings:
         if self.secret.key and len(self.secret.key) < MIN_SECRET_CHARS:
             raise ConfigError(f"secret.key must have at least {MIN_SECRET_CHARS} characters", param="secret.key")
         self._check_payments()
+        self._check_adyen()
         self._check_stripe()
         if self.server.workers > 1 and not self.shared:
             raise ConfigError(
@@ -143,17 +151,36 @@ class PlatformSettings:
             )
 
     def _check_payments(self) -> None:
-        """One provider: your own, or Stripe, or made-up money."""
-        url, where = self.payments.url, "payments.url"
+        """One provider takes new payments: your own, or Stripe, or made-up money. Others may stay open beside it."""
+        url, also = self.payments.url, self.payments.also
+        self._check_provider(url, "payments.url")
+        for one in also:
+            self._check_provider(one or "an empty name", "payments.also")
+        if url.startswith("python:") and self.stripe.key and "stripe:" not in also:
+            raise ConfigError(
+                "payments.url and stripe.key are both set; only one can take the money. If Stripe is to finish what it "
+                'began, set payments.also = ["stripe:"]',
+                param="payments.url",
+            )
+        if not url and self.stripe.key and self.adyen.key and "adyen:" not in also:
+            raise ConfigError(
+                "stripe.key and adyen.key are both set; say with payments.url which of them takes new payments, and "
+                "name the other in payments.also if it is to finish what it began",
+                param="payments.url",
+            )
+        if len({self.deployment.payments_url, *also}) <= len(also):
+            raise ConfigError("payments.also names a provider twice", param="payments.also")
+
+    def _check_provider(self, url: str, where: str) -> None:
         scheme = url.partition(":")[0]
-        if url and scheme not in ("python", "stripe", "simulated"):
-            raise ConfigError(f"payments.url must be {OWN_PROVIDER}, not {mask_password(url)!r}", param=where)
-        if scheme == "python" and self.stripe.key:
-            raise ConfigError("payments.url and stripe.key are both set; only one can take the money", param=where)
+        if url and scheme not in ("python", "stripe", "adyen", "simulated"):
+            raise ConfigError(f"{where} must be {OWN_PROVIDER}, not {mask_password(url)!r}", param=where)
         if scheme == "stripe" and not self.stripe.key:
-            raise ConfigError("payments.url is stripe:, and stripe.key is not set", param="stripe.key")
+            raise ConfigError(f"{where} is stripe:, and stripe.key is not set", param="stripe.key")
+        if scheme == "adyen" and not self.adyen.key:
+            raise ConfigError(f"{where} is adyen:, and adyen.key is not set", param="adyen.key")
         if scheme == "simulated" and not self.server.demo:
-            raise ConfigError("payments.url is simulated:; only server.demo takes made-up money", param=where)
+            raise ConfigError(f"{where} is simulated:; only server.demo takes made-up money", param=where)
 
     def _check_stripe(self) -> None:
         """All three of Stripe's settings, or none of them and made-up money."""
@@ -163,7 +190,7 @@ class PlatformSettings:
             raise ConfigError(
                 f"{given} is set without stripe.key; set FRONTROW_STRIPE_KEY too, or neither", param="stripe.key"
             )
-        if not stripe.key and not self.server.demo and not self.payments.url:
+        if not stripe.key and not self.adyen.key and not self.server.demo and not self.payments.url:
             raise ConfigError("stripe.key is not set; only server.demo takes made-up money", param="stripe.key")
         if stripe.key and not stripe.webhook_secret:
             raise ConfigError(
@@ -187,6 +214,11 @@ class PlatformSettings:
                 "take both from the live mode or both from the test mode",
                 param="stripe.publishable_key",
             )
+
+    def _check_adyen(self) -> None:
+        """All four of Adyen's settings, or none."""
+        if any(self.adyen.access):
+            self.adyen.access.check()
 
     def _check_room(self) -> None:
         """Refuse settings of the room that the platform would not use."""
@@ -254,7 +286,15 @@ class PlatformSettings:
     def deployment(self) -> Deployment:
         """Where things are, as the other commands see it."""
         return Deployment(
-            self.server, self.secret, self.ledger, self.redis, self.bus, self.mail, self.stripe, self.payments
+            self.server,
+            self.secret,
+            self.ledger,
+            self.redis,
+            self.bus,
+            self.mail,
+            self.stripe,
+            self.payments,
+            self.adyen,
         )
 
     @property
@@ -296,6 +336,7 @@ _SECTIONS: dict[str, type[Any]] = {
     "mail": MailSettings,
     "stripe": StripeSettings,
     "payments": PaymentsSettings,
+    "adyen": AdyenSettings,
     "messages": MessageSettings,
     "room": RoomSettings,
     "people": PeopleSettings,

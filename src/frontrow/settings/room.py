@@ -1,7 +1,6 @@
 """The settings of `frontrow room serve`: table `[room]` of frontrow.toml, or `FRONTROW_ROOM_…`."""
 
 from dataclasses import dataclass
-from typing import Final
 
 from frontrow.boxoffice.events.model.room_rules import Lane, RoomRules
 from frontrow.core.errors import ConfigError
@@ -9,14 +8,14 @@ from frontrow.core.settings_loader import setting
 from frontrow.shared.cookie_headers import is_https
 from frontrow.waitingroom.model.config import LaneRule, Phase, RoomConfig
 
-PLATFORM_IDLE_S: Final = 480  # in `frontrow serve`, unless room.idle_s says otherwise
-
 
 @dataclass(frozen=True, slots=True)
 class RoomSettings:
     """One or several rooms in one server. With one, its endpoints are also at the root."""
 
-    events: tuple[str, ...] = setting(("event",), doc="names of the rooms", example='["aurora"]')
+    events: tuple[str, ...] = setting(
+        ("event",), doc="names of the rooms; more are made in the console", example='["aurora"]'
+    )
     host: str = setting("127.0.0.1")
     port: int = setting(8008, low=0, high=65_535)
     workers: int = setting(1, low=1, high=64, doc="processes; more than one needs a Redis store")
@@ -30,6 +29,16 @@ class RoomSettings:
     by_identity: bool = setting(False, doc="one place per person (a sorted set) instead of counters")
     folder: str = setting("frontrow-room", doc="keys, and the audit unless it has a place of its own")
     audit: str = setting("", doc="postgresql://… ; empty: a SQLite file in the folder")
+    console: bool = setting(True, doc="the owner's pages under /console/, of a room served alone")
+    console_over_http: bool = setting(
+        False, doc="sign in without https from other machines, too; only where nobody else is on the network"
+    )
+    mail: str = setting(
+        "",
+        secret=True,
+        example="smtp://user:password@mail.example.org:587?from=queue@example.org",
+        doc="who waits may ask for a mail shortly before the turn; a folder or smtp://…; empty: nobody is asked",
+    )
     organiser_key: str = setting("", secret=True, doc="bearer of the organiser's endpoints; empty: nobody")
     # the room as it is made first; afterwards the organiser changes it
     opening: str = setting("open", choices=("open", "prequeue"))
@@ -64,6 +73,11 @@ class RoomSettings:
     )
     leave_s: int = setting(10, low=1, high=3_600, doc="a visit ends so long after its page was closed")
     depth_cap: int = setting(0, low=0)
+    max_p95_ms: int = setting(
+        0, low=0, high=600_000, doc="the room holds the p95 latency that the shop reports under this; 0: does not"
+    )
+    max_error_percent: int = setting(5, low=1, high=100, doc="more errors than this count as too slow")
+    min_capacity: int = setting(10, low=1, doc="the fewest people in the shop at once, however slow it is")
     lanes: tuple[str, ...] = setting(("general:1",), doc="name:weight", example='["general:1", "fans:3"]')
     codes_csv: str = setting("", doc="Verified-Fan codes of the first event: CSV with code,lane")
     # the entry
@@ -73,6 +87,12 @@ class RoomSettings:
     human_hostnames: tuple[str, ...] = setting(())
     human_when_down: str = setting("refuse", choices=("refuse", "allow"))
     human_max_number: int = setting(50_000, low=100, high=10_000_000)
+    human_when: str = setting(
+        "always", choices=("always", "busy"), doc="busy: only while people wait, so that nobody is asked in quiet hours"
+    )
+    suspect_networks: str = setting(
+        "", doc="a file of networks, one per line, whose devices get harder work: data centres, proxies"
+    )
     per_person: str = setting("10/second", doc="over all servers, with Redis; in memory each worker keeps to its part")
     per_ip: str = setting("50/second", doc="likewise")
     per_device: str = setting("20/minute", doc="likewise")
@@ -89,6 +109,11 @@ class RoomSettings:
     shop_url: str = setting(
         "", example="https://shop.example.org/", doc="where to go with a pass; empty: back to the page that was wanted"
     )
+    shops: tuple[str, ...] = setting(
+        (),
+        example='["https://shop.example.org"]',
+        doc="origins of shops on other domains, whose connectors take visitors over (`frontrow room serve` only)",
+    )
     public_url: str = setting(
         "",
         example="https://shop.example.org",
@@ -104,7 +129,7 @@ class RoomSettings:
     heartbeat_s: float = setting(5.0, low=0.1, high=60)
 
     def __post_init__(self) -> None:
-        if not self.events:
+        if not self.events and not self.has_console:
             raise ConfigError('room.events must name at least one room, for example ["aurora"]', param="room.events")
         if self.embedded and self.workers > 1:
             raise ConfigError("room.workers above 1 needs a Redis store", param="room.store")
@@ -113,6 +138,11 @@ class RoomSettings:
                 f"room.min_slide ({self.min_slide}) must not be above room.window_size ({self.window_size})",
                 param="room.min_slide",
             )
+
+    @property
+    def has_console(self) -> bool:
+        """Whether owners have pages of their own. A queue over several stores is changed by its file and over HTTP."""
+        return self.console and not self.shards
 
     @property
     def secure(self) -> bool:
@@ -162,6 +192,9 @@ class RoomSettings:
             idle_s=max(0, self.idle_s),
             leave_s=self.leave_s,
             depth_cap=self.depth_cap,
+            max_p95_ms=self.max_p95_ms,
+            max_error_percent=self.max_error_percent,
+            min_capacity=self.min_capacity,
             lanes=tuple(_lane(text) for text in self.lanes),
         )
 

@@ -117,6 +117,33 @@ REFUND_FAILED = LogLine(
 REFUND_MOOT = LogLine(
     "refund_moot", "money", "refund_id booking_id", "There is nothing to give back: no money was taken."
 )
+DISPUTE_OPENED = LogLine(
+    "dispute_opened",
+    "money",
+    "dispute booking_id event_id amount_minor currency",
+    "A fan's bank takes money back for now. Nothing of it is refunded, and the gate follows the event's rule.",
+    level=logging.WARNING,
+)
+DISPUTE_ENDED = LogLine(
+    "dispute_ended",
+    "money",
+    "dispute booking_id event_id amount_minor currency",
+    "A dispute was won or ended without a decision. The money is the organiser's again.",
+)
+DISPUTE_LOST = LogLine(
+    "dispute_lost",
+    "money",
+    "dispute booking_id event_id amount_minor currency",
+    "A dispute was lost. The bank keeps the money.",
+    level=logging.ERROR,
+)
+REFUND_WAITS = LogLine(
+    "refund_waits",
+    "money",
+    "refund_id booking_id amount_minor currency",
+    "A refund waits because the bank is taking the same money back. It is paid if the dispute is won.",
+    level=logging.WARNING,
+)
 RECONCILIATION_DIFFERENCE = LogLine(
     "reconciliation_difference",
     "money",
@@ -176,6 +203,35 @@ DELIVERY_GIVEN_UP = LogLine(
     "A mail, message or webhook will not be tried again. `frontrow ledger dead-letters list` says why.",
     level=logging.ERROR,
 )
+ADDRESS_BLOCKED = LogLine(
+    "address_blocked",
+    "messages",
+    "channel reason about",
+    "An address bounced, its reader complained or answered STOP. It gets nothing more over this channel.",
+    level=logging.WARNING,
+)
+ADDRESS_OPENED = LogLine(
+    "address_opened", "messages", "channel", "A person who had answered STOP answered START and gets SMS again."
+)
+MESSAGE_DELAYED = LogLine(
+    "message_delayed",
+    "messages",
+    "channel about",
+    "A mail or SMS that was handed over did not arrive this time: a full mailbox, a phone that is off.",
+    level=logging.WARNING,
+)
+REPORTS_CONFIRMED = LogLine(
+    "reports_confirmed", "messages", "channel", "The topic by which SES reports bounces was confirmed."
+)
+PHONE_CODE_SENT = LogLine(
+    "phone_code_sent", "messages", "calling_code", "A code went to a number that a fan typed; `calling_code` is +43."
+)
+PHONE_PROVEN = LogLine(
+    "phone_proven",
+    "messages",
+    "calling_code",
+    "A fan typed the right code. From here on the number gets SMS.",
+)
 DEAD_LETTER = LogLine(
     "dead_letter",
     "messages",
@@ -197,6 +253,11 @@ ROOM_REBUILT = LogLine(
 )
 LIMITS_WITHOUT_STORE = log_line.LIMITS_WITHOUT_STORE
 LIMITS_SHARED_AGAIN = log_line.LIMITS_SHARED_AGAIN
+LIMIT_RULES_TAKEN = log_line.LIMIT_RULES_TAKEN
+LIMIT_RULES_KEPT = log_line.LIMIT_RULES_KEPT
+LIMIT_SHADOW_REFUSED = log_line.LIMIT_SHADOW_REFUSED
+LIMITS_SHEDDING = log_line.LIMITS_SHEDDING
+LIMITS_SHEDDING_OVER = log_line.LIMITS_SHEDDING_OVER
 
 # Failures
 

@@ -15,7 +15,9 @@ import msgspec
 
 from frontrow.core.errors import FrontrowError
 from frontrow.waitingroom.model.config import Phase, RoomConfig
+from frontrow.waitingroom.model.inflow import ShopReport
 from frontrow.waitingroom.model.room_state import LaneState, RoomState, SlidePlan, VisitResult
+from frontrow.waitingroom.model.window import Window
 
 
 class JoinCommand(msgspec.Struct, frozen=True, gc=False):
@@ -66,6 +68,7 @@ class VisitOp(StrEnum):
     HEAR = "hear"  # the visitor made a request: the idle time restarts, and an earlier departure is revoked
     LOOK = "look"  # when does the visit end? Changes nothing
     LEAVE = "leave"  # a page was closed: the visit ends soon unless the visitor makes a request
+    HAND_OVER = "hand_over"  # the shop exchanges the hand-over `hold`, once, before `until_s`; counts as a request
     KEEP = "keep"  # a hold lasts until `until_s`, and the visit at least as long; 0: the hold has ended
 
 
@@ -76,11 +79,11 @@ class VisitCommand:
 
     op: VisitOp
     place: PlaceKey
-    ttl_s: int = 0  # CLAIM, RENEW: the time to live of the pass, by the store's clock
-    until_s: int = 0  # RENEW: at most until then; KEEP: the end of the hold; HEAR: the time of the request, 0: now
+    ttl_s: int = 0  # CLAIM, RENEW: the time to live of the pass, by the store's clock; HAND_OVER: the room's epoch
+    until_s: int = 0  # RENEW: at most until then; KEEP, HAND_OVER: its end; HEAR: the time of the request, 0: now
     tag: int = 0
     slide_no: int = 0
-    hold: str = ""  # KEEP: which hold, so that a job can check later whether it still exists
+    hold: str = ""  # KEEP: which hold, so that a job can check later whether it still exists; HAND_OVER: which one
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +175,13 @@ class RoomStore(Protocol):
 
     async def slide(self, event: str, owner: str, plan: SlidePlan) -> SlideResult:
         """Check owner, due time, slide number and lengths, then move the window; all or nothing."""
+
+    async def put_report(self, event: str, report: ShopReport) -> bool:
+        """Keep a shop's report with the store's time. False if a report of this reporter with the same or a higher
+        number is here, or if `MAX_REPORTERS` others reported within `REPORT_TTL_US`."""
+
+    async def reports(self, event: str) -> Sequence[ShopReport]:
+        """The last report of each reporter; old ones may be missing."""
 
     async def configure(
         self,
@@ -268,6 +278,9 @@ class Audit(Protocol):
     async def recover(self, event: str, now_s: int, *, with_people: bool = True) -> Recovered | None:
         """The room from its rows; None if there are none. People are read only for rooms with one place per person,
         unless `with_people` asks for them."""
+
+    async def windows(self, event: str) -> Sequence[Window]:
+        """The window of each lane, the furthest of the last slides begun; nothing if there were none."""
 
     async def imported_lane(self, event: str, digest: str) -> int | None:
         """The lane of an imported code, by the hash of its text; None if nobody imported it."""

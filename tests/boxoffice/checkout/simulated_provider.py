@@ -15,8 +15,9 @@ SIMULATED = {
 
 def simulated_case(provider: SimulatedProvider) -> ProviderCase:
     async def answer(intent: Intent, success: bool) -> None:
-        if not success:
-            provider.objects[intent.ref]["payment_method"] = "pm_card_3ds_declined"
-        provider.finish_action(intent.ref)
+        provider.finish_action(intent.ref, agreed=success)
 
-    return ProviderCase(provider, SIMULATED, answer)
+    async def arrive(intent: Intent, comes: bool) -> None:
+        provider.finish_money(intent.ref, failed=not comes)
+
+    return ProviderCase(provider, SIMULATED, answer, arrive)

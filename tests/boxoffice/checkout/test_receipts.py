@@ -114,7 +114,7 @@ async def test_the_receipt_of_a_booking_follows_the_sellers_details_and_refunds(
 def test_the_price_of_a_seat_is_that_of_its_own_line() -> None:
     seat, off = Money(50_25, "EUR"), Money(-5_00, "EUR")
     lines = (
-        ReceiptLine(LineKind.SEAT, "Stalls", seat, 1, seat, ("A-1-12",)),
+        ReceiptLine(LineKind.SEAT, "Stalls", seat, 1, seat, ("Stalls, Row 1, Seat 12",), seat_ids=("A-1-12",)),
         ReceiptLine(LineKind.DISCOUNT, "TEN", off, 1, off, ("A-1-12",)),
     )
     assert PriceSummary(lines, seat + off).prices() == {"A-1-12": seat}

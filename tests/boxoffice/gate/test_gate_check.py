@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.gate.gate_bundle import make_bundle, sign_revocations, write_bundle
-from frontrow.boxoffice.gate.gate_check import GateVerdict, ScanLog
+from frontrow.boxoffice.gate.gate_check import Gate, GateVerdict, ScanLog
 from frontrow.boxoffice.gate.gate_service import GateService
 from frontrow.boxoffice.gate.model.scans import ReentryNotAllowed, Scan
 from frontrow.boxoffice.tickets.ticket_codes import read_code, signed_text, write_code
@@ -43,6 +43,20 @@ def test_a_ticket_that_somebody_else_signed_is_forged_at_every_gate() -> None:
     assert gate().check(forged, NOW).verdict is GateVerdict.FORGED
     online = GateService(None, KEYS, None)  # type: ignore[arg-type]  # it asks neither
     assert online.verify(EVENT, forged, NOW)[0] is GateVerdict.FORGED
+
+
+@pytest.mark.parametrize("block", [True, False])
+def test_a_gate_without_a_network_follows_the_rule_for_disputed_tickets(block: bool) -> None:
+    ticket, other = issued(3, 4)
+    rules = {"disputed": [ticket.id], "block_disputed": block, "reentry": True}
+    at = Gate(make_bundle(KEYS, EVENT, "Aurora", [], NOW, **rules), "north")
+    answer = at.check(ticket.code, NOW)
+    assert answer.verdict is (GateVerdict.DISPUTED if block else GateVerdict.WELCOME)
+    assert (answer.accepted, answer.disputed) == (not block, True)
+    assert not at.check(other.code, NOW).disputed
+    assert at.let_out(ticket.code, NOW + 1).accepted, "whoever is inside may leave"
+    won = Gate(make_bundle(KEYS, EVENT, "Aurora", [], NOW, block_disputed=block), "north")
+    assert won.check(ticket.code, NOW + 2).accepted, "the next bundle has it no more"
 
 
 def test_an_older_ticket_of_a_seat_stays_outside_once_a_newer_one_came_in(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from py_vapid import Vapid02
 
 from frontrow.boxoffice.adapters.channels.email import FolderChannel, SmtpChannel
 from frontrow.boxoffice.adapters.channels.in_app import InAppChannel
-from frontrow.boxoffice.adapters.channels.push import PushChannel
+from frontrow.boxoffice.adapters.channels.push import PushChannel, WebPush
 from frontrow.boxoffice.adapters.channels.sms import HttpSmsProvider, SmsChannel
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
@@ -63,6 +63,7 @@ from frontrow.core.errors import Unavailable
 from frontrow.core.failures import failures_here
 from frontrow.shared.heavy_work import HeavyWork
 from frontrow.testing.clock import ManualClock
+from tests.boxoffice.adapters.channels.sms_caps import no_caps
 from tests.boxoffice.messages.receivers import Postbox, http_receiver, smtp_server
 from tests.boxoffice.shop import EVENT, NOW, shop_event, sqlite_url
 from tests.boxoffice.tickets.samples import KEYS
@@ -120,7 +121,7 @@ async def in_vain(delivery: Delivery, outcome: Outcome) -> None:
 
 
 def qr_codes(mail: EmailMessage) -> list[str]:
-    images = [part.get_content() for part in mail.walk() if part.get_content_type() == "image/png"]
+    images = [part.get_content() for part in mail.walk() if (part.get_filename() or "").startswith("tkt_")]
     return [zxingcpp.read_barcodes(Image.open(io.BytesIO(image)))[0].text for image in images]
 
 
@@ -148,7 +149,7 @@ async def test_the_confirmation_is_sent_at_least_once_with_the_same_tickets_each
         text = mail.get_body(("plain",)).get_content()  # type: ignore[union-attr]
         listed = [line for line in text.splitlines() if any(ticket.id in line for ticket in tickets)]
         assert len(listed) == len(tickets)
-        assert all(re.fullmatch(r"  Section .+  tkt_\w+", line) for line in listed), listed
+        assert all(re.fullmatch(r"  seat \d+  tkt_\w+", line) for line in listed), listed
         assert "Total: €0.00" in text  # the receipt says what the ledger has
         html = mail.get_body(("html",)).get_content()  # type: ignore[union-attr]
         assert "Aurora &lt;Live&gt;" in html
@@ -454,6 +455,7 @@ async def test_a_folder_that_takes_no_mails_is_heard(tmp_path: Path, caplog: pyt
 
 
 def message(fan: str = "fan_1", **contact: object) -> Message:
+    contact["proven_phone"] = contact.get("phone", "")
     return Message(
         f"m-{fan}",
         "declined",
@@ -505,7 +507,7 @@ async def test_web_push_is_encrypted_for_the_browser_and_signed_by_us() -> None:
         device = json.dumps({"endpoint": f"http://127.0.0.1:{receiver.port}/push/1", "keys": keys})
         inside = json.dumps({"endpoint": "https://169.254.169.254/latest", "keys": keys})
         outgoing = SafeHttpClient(allow_http=True, trusted=frozenset({"127.0.0.1"}))
-        channel = PushChannel(key, "mailto:ops@example.org", outgoing, ManualClock(NOW * 2))
+        channel = PushChannel(web=WebPush(key, "mailto:ops@example.org", outgoing, ManualClock(NOW * 2)))
         outcomes = await channel.send([message(push=(inside, device)), message(), message(push=("no json",))])
         assert [(one.sent, one.final) for one in outcomes] == [(True, True), (False, True), (False, True)]
         ((_, headers, body),) = receiver.calls
@@ -523,7 +525,7 @@ async def test_web_push_is_encrypted_for_the_browser_and_signed_by_us() -> None:
 async def test_sms_goes_to_the_provider_with_an_idempotency_key() -> None:
     async with http_receiver() as receiver:
         provider = HttpSmsProvider(f"http://127.0.0.1:{receiver.port}/sms", "key")
-        channel = SmsChannel(provider)
+        channel = SmsChannel(provider, no_caps())
         sent = await channel.send([message(phone="+4930123"), message("fan_2")])
         assert [(one.sent, one.final) for one in sent] == [(True, True), (False, True)]
         ((_, headers, body),) = receiver.calls

@@ -1,6 +1,7 @@
 """Outages of our own stores (F1, B15): they use up no try, and what was in hand goes on once they are back."""
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from frontrow.boxoffice.adapters.bus.memory import MemoryBus
 from frontrow.boxoffice.adapters.bus.redis import RedisBus
 from frontrow.boxoffice.adapters.ledger.engine.queries import Query
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
+from frontrow.boxoffice.adapters.ledger.messages import message_book
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.facts.fact_consumers import FactConsumer
 from frontrow.boxoffice.facts.model import BusFact, Fact, HoldReleased, encode_fact, kind_of
@@ -181,6 +183,65 @@ async def test_a_bus_that_lost_its_memory_loses_no_fact(ledger: SqlLedger, redis
     await running
     await bus.aclose()
     assert sorted(handled) == sorted(f"bkg_{n}" for n in range(251))
+
+
+async def test_a_bus_that_lost_its_newest_facts_loses_none(ledger: SqlLedger, redis_url: str) -> None:
+    """F7: a failover to a replica that lagged, or a Redis that lost its last second. The group is still known, and the
+    relay has marked the facts as published."""
+    clock, handled = ManualClock(NOW), list[str]()
+
+    async def plan(number: int, fact: Fact) -> list[Query]:
+        handled.append(fact.booking_id)
+        return effect(ledger, number)
+
+    async def lose(first: int) -> None:
+        """What was published and marked, and is on no bus."""
+        await put_facts(ledger, [confirmed(first), confirmed(first + 1)])
+        await ledger.facts_published([one.number for one in await ledger.claim_facts(clock(), 1, 10)], clock())
+
+    bus = RedisBus(redis_url, stream="facts:newest lost")
+    consumer = FactConsumer("c", bus, ledger.messages, clock, plan, wait_s=0.05)
+    await (await bus.reader("c")).aclose()
+    await lose(0)
+    running = asyncio.create_task(consumer.run())
+    await eventually(lambda: consumer.handled == 2)  # a worker that starts: it was away during the failover
+    await lose(2)
+    with redis.Redis.from_url(redis_url) as client:
+        client.client_kill_filter(_type="normal", skipme=True)
+    await eventually(lambda: consumer.handled == 4)  # a worker whose connection broke
+    await lose(4)
+    clock.advance(30)
+    await eventually(lambda: consumer.handled == 6)  # marked by its relay only after the worker had looked
+    consumer.stop()
+    await running
+    await bus.aclose()
+    assert (sorted(handled), consumer.repeated) == ([f"bkg_{n}" for n in range(6)], 0)
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+async def test_only_facts_of_the_last_hour_are_looked_for_again(
+    kind: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Facts without an effect are never noted: looking at all of them after each outage would cost too much."""
+    clock, planned = ManualClock(NOW), list[str]()
+
+    async def plan(number: int, fact: Fact) -> list[Query]:
+        planned.append(fact.booking_id)
+        return []
+
+    async with contextlib.aclosing(await open_ledger(request.getfixturevalue(f"{kind}_ledger_url"))) as ledger:
+        for n in range(3):
+            await put_facts(ledger, [confirmed(n)])
+            await ledger.facts_published([one.number for one in await ledger.claim_facts(clock(), 1, 10)], clock())
+            clock.advance(1_800)
+        consumer = FactConsumer("c", MemoryBus(["c"]), ledger.messages, clock, plan, wait_s=0.0)
+        await consumer.turn()
+        await consumer.close()
+        assert planned == ["bkg_1", "bkg_2"]
+        first, second, third = await ledger.messages.missed_facts("c", 0, 10)
+        assert [one.number for one in await ledger.messages.missed_facts("c", first.number, 1)] == [second.number]
+        monkeypatch.setattr(message_book, "NEWEST_FACTS", 1)
+        assert [one.number for one in await ledger.messages.missed_facts("c", 0, 10)] == [third.number]
 
 
 async def test_facts_that_nobody_wants_are_not_noted_and_do_not_hide_missed_ones(ledger: SqlLedger) -> None:

@@ -10,8 +10,10 @@ import pytest
 from frontrow.boxoffice.messages.buyer_message_mail import KIND as BUYER_MESSAGE
 from frontrow.boxoffice.messages.notifications import EVENT_CANCELLED, KIND_OF_FACT
 from frontrow.boxoffice.organiser.report_mails import REPORT_MAIL_KINDS
+from frontrow.boxoffice.seats.model.seat_names import seat_text
+from frontrow.boxoffice.texts.greetings import greets_already
 from frontrow.boxoffice.texts.locale_formats import LANGUAGES, formats_of, language_of
-from frontrow.boxoffice.texts.message_texts import KindTexts, MessageWriter, greets_already, languages, render
+from frontrow.boxoffice.texts.message_texts import KindTexts, MessageWriter, languages, render
 from frontrow.shared.money import Money
 from frontrow.web.site.languages import LANGUAGES as PAGE_LANGUAGES
 from tests.boxoffice.messages.text_samples import ABOUT
@@ -133,6 +135,17 @@ def test_a_refund_of_an_add_on_names_it_and_speaks_of_no_seat(language: str) -> 
     assert "2 × Dinner" in extras.text
     assert "2 × Dinner" in extras.short
     assert len(extras.text.splitlines()) == len(seats.text.splitlines()) == len(both.text.splitlines()) - 1
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_seats_that_are_given_back_and_kept_have_the_languages_names(language: str) -> None:
+    """Before: "Balcony, Row A, Seat 2" among the Japanese names of the others."""
+    given = ABOUT | {"seats": ("Balcony, Row A, Seat 1",), "kept_seats": ("Balcony, Row A, Seat 2",)}
+    made = render("partly_refunded", language, given, url=URL)
+    for number in ("1", "2"):
+        name = seat_text(("Balcony", "A", number), language)
+        assert name in made.text
+        assert name in made.html
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,19 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from frontrow.app.wiring import WorkUrls, open_jobs
 from frontrow.boxoffice.adapters.channels.email import FolderChannel, SmtpChannel
-from frontrow.boxoffice.adapters.channels.from_settings import MessageSettings, open_channels, open_mail
+from frontrow.boxoffice.adapters.channels.from_settings import (
+    MessageSettings,
+    open_channels,
+    open_mail,
+    open_sms,
+    open_sms_limits,
+)
+from frontrow.boxoffice.adapters.channels.ses import SesChannel
 from frontrow.boxoffice.adapters.ledger.engine.group_commit import RunStatements
 from frontrow.boxoffice.adapters.ledger.engine.queries import Query
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
@@ -24,6 +32,7 @@ from frontrow.boxoffice.holds.model.bookings import BookingState, Move
 from frontrow.boxoffice.messages.model.messages import Contact
 from frontrow.boxoffice.messages.safe_http import SafeHttpClient
 from frontrow.boxoffice.payments.model.payments import PaymentState
+from frontrow.boxoffice.payments.ports import Payee
 from frontrow.boxoffice.refunds.event_cancellation import SURE_US
 from frontrow.boxoffice.refunds.model.refunds import RefundState
 from frontrow.boxoffice.refunds.refunds import Refunds
@@ -36,6 +45,7 @@ from frontrow.core.errors import ConfigError, Unavailable
 from frontrow.core.settings_loader import load
 from frontrow.shared.jobs import Job, JobRunner, every
 from frontrow.testing.clock import ManualClock
+from tests.boxoffice.adapters.channels.service_account import service_account
 from tests.boxoffice.messages.outbox import put_facts, unpublished
 from tests.boxoffice.shop import EVENT, open_shop, shop_event, shop_plan, sqlite_url
 from tests.contracts.ledger_contract import Bench
@@ -160,7 +170,8 @@ async def test_frontrow_work_finishes_a_payment_and_offers_a_freed_seat(tmp_path
         assert (await checkout.pay(sold.booking_id, sold.fence, "pm_card_visa")).state is CheckoutState.CONFIRMED
         await checkout.work()
         booking = await checkout.records.load_booking(dead.booking_id)
-        _, payment = await checkout.driver.new_attempt(booking, 1, "pm_card_visa", Move.BEGIN_PAYMENT)
+        payee = Payee(provider.name)
+        _, payment = await checkout.driver.new_attempt(booking, 1, "pm_card_visa", payee, Move.BEGIN_PAYMENT)
         await checkout.records.save(checkout.records.reschedule(payment, now_us))  # its server died: due at once
         fact = PriorityGranted("bkg_x", EVENT, "fan_3", 1, (2,), now_us, until_us=now_us + 1)
         await put_facts(ledger, [fact])
@@ -250,7 +261,11 @@ def test_mail_is_chosen_by_url(tmp_path: Path) -> None:
     assert isinstance(open_mail(str(tmp_path)), FolderChannel)
     for url in ("smtp://a:b%40c@mail.example.org?from=t@example.org", "smtps://mail.example.org"):
         assert isinstance(open_mail(url), SmtpChannel)
-    for bad in ("smtp://", "ftp://mail.example.org"):
+    keys = MessageSettings(aws_key_id="AKIA", aws_secret="s")
+    assert isinstance(open_mail("ses:eu-west-1?from=t@example.org", keys), SesChannel)
+    with pytest.raises(ConfigError, match="aws_key_id"):
+        open_mail("ses:eu-west-1?from=t@example.org")
+    for bad in ("smtp://", "ftp://mail.example.org", "ses:", "ses:eu-west-1", "ses:eu/west?from=a@b.org"):
         with pytest.raises(ConfigError):
             open_mail(bad)
 
@@ -263,13 +278,36 @@ async def test_channels_are_those_there_are_settings_for(tmp_path: Path) -> None
         given = {f"FRONTROW_MESSAGES_{name.upper()}": value for name, value in env.items()}
         settings = load(MessageSettings, "messages", env=given)
         assert "sesame" not in repr(settings)
-        return [one.name for one in open_channels(str(tmp_path), settings, ledger.messages, outgoing, clock)]
+        sms = open_sms(settings, "https://tickets.example.org")
+        book, limits = ledger.messages, open_sms_limits(settings, "memory://", clock)
+        found = open_channels(str(tmp_path), settings, book, outgoing, clock, sms=sms, limits=limits)
+        return [one.name for one in found]
 
     key = base64.urlsafe_b64encode(b"\x01" * 32).decode().rstrip("=")
     assert names() == ["email", "in_app"]
     assert names(sms_url="https://sms.example.org", sms_key="sesame") == ["email", "in_app", "sms"]
     assert names(vapid_key=key, vapid_contact="mailto:o@example.org") == ["email", "in_app", "push"]
-    with pytest.raises(ConfigError):
-        names(vapid_key=key)
+    fcm = tmp_path / "fcm.json"
+    fcm.write_bytes(msgspec.json.encode(service_account("https://oauth2.example")))
+    assert names(fcm_file=str(fcm)) == ["email", "in_app", "push"]
+    assert names(sms_url="twilio:AC1?from=+15005550006", sms_key="sesame") == ["email", "in_app", "sms"]
+    assert names(sms_url="python:tests.boxoffice.messages.own_sms:open_provider") == ["email", "in_app", "sms"]
+    fcm.with_suffix(".txt").write_text("{}")
+    for wrong in (
+        {"vapid_key": key},
+        {"fcm_file": str(tmp_path / "none.json")},
+        {"fcm_file": str(fcm.with_suffix(".txt"))},
+        {"sms_url": "twilio:AC1?from=+15005550006"},  # without a token
+        {"sms_url": "twilio:AC1", "sms_key": "sesame"},  # without a sender
+        {"sms_url": "ftp://sms.example.org"},
+        {"sms_url": "python:tests.boxoffice.messages.own_sms:nothing"},
+        {"sms_url": "python:tests.boxoffice.messages.own_sms:NOW"},
+        {"sms_url": "python:no_such_module:open_provider"},
+        {"sms_per_number": "many"},
+        {"sms_countries": "43"},
+    ):
+        with pytest.raises(ConfigError) as refused:
+            names(**wrong)
+        assert "sesame" not in str(refused.value)
     await ledger.aclose()
     await outgoing.aclose()

@@ -15,7 +15,7 @@ from frontrow.boxoffice.holds.model.holds import ShopPass
 from frontrow.boxoffice.messages.model.messages import Contact
 from frontrow.boxoffice.people.model.roles import Role
 from frontrow.core.clock import US_PER_S
-from frontrow.web.http.bodies.json_values import time_text
+from frontrow.shared.local_time import time_text
 from tests.boxoffice.organiser.support import small_document
 from tests.boxoffice.people.support import ORGANISER, Person, asking, member, on_sale, opened
 from tests.support.signed_tickets import signed_tickets

@@ -14,11 +14,11 @@ from frontrow.boxoffice.holds.model.holds import IdempotencyMismatch, NewHold, S
 from frontrow.boxoffice.organiser.model.box_office_sales import (
     MAX_SEATS_PER_SALE,
     BoxOfficeWish,
-    PaidAtBoxOffice,
     PaidBy,
 )
 from frontrow.boxoffice.payments.model.payments import PaymentState
 from frontrow.boxoffice.people.model.roles import Role
+from frontrow.boxoffice.refunds.model.refund_rules import PaidAtBoxOffice
 from frontrow.boxoffice.refunds.model.refunds import RefundState
 from frontrow.core.errors import InvalidInput
 from frontrow.web.http.access import booking_token

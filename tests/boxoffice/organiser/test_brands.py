@@ -16,6 +16,7 @@ from PIL import Image
 from frontrow.app.wiring import Platform
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
+from frontrow.boxoffice.events.event_art import poster_colour
 from frontrow.boxoffice.events.model.event_changes import Editor
 from frontrow.boxoffice.events.model.pictures import KEEP_UNUSED_US, PictureTooLarge
 from frontrow.boxoffice.events.picture_leftovers import PictureLeftovers
@@ -93,11 +94,11 @@ async def test_an_organisations_pages_have_its_colour_and_logo(branded: Branded)
     assert (await branded.page()).headers["cache-control"] == branded.plain.headers["cache-control"], "kept as before"
 
 
-async def test_pages_of_others_have_no_brand(branded: Branded) -> None:
-    assert "/brands/" not in branded.plain.text
+async def test_pages_of_others_do_not_have_this_brand(branded: Branded) -> None:
+    assert "/brands/ffcc00" not in branded.plain.text, "before there was one; the colour came from the poster"
     for path in ("/", "/sign-in", f"/events/{OTHER_ID}"):
         page = await branded.page(path)
-        assert "/brands/" not in page.text, path
+        assert "/brands/ffcc00" not in page.text, path
         assert branded.logo_url not in page.text, path
 
 
@@ -111,6 +112,13 @@ async def test_a_brands_style_sheet_and_logo_are_kept_by_caches(branded: Branded
     assert (older.text, older.headers["cache-control"]) == (sheet.text, "no-cache")
     shown = await branded.client.get(branded.logo_url)
     assert (shown.headers["content-type"], shown.headers["cache-control"]) == ("image/png", FOREVER)
+
+
+@pytest.mark.usefixtures("built")
+async def test_without_a_brand_the_waiting_room_has_the_posters_colour_within_its_bytes(branded: Branded) -> None:
+    room = await branded.page(f"/v1/events/{OTHER_ID}/room/")
+    assert f"--brand-fill:{poster_colour(OTHER_ID)};" in room.text
+    assert len(room.content) <= MAX_PAGE_BYTES, len(room.content)
 
 
 @pytest.mark.usefixtures("built")
@@ -141,7 +149,7 @@ async def test_a_brand_is_removed_part_by_part_and_the_audit_log_has_each_step(b
     cleared = (await branded.client.put(BRAND, json={"colour": ""}, headers=branded.key)).json()
     assert cleared == {"colour": "", "logo_url": "", "light": None, "dark": None}
     assert (await branded.client.get(BRAND, headers=branded.key)).json() == cleared
-    assert "/brands/" not in (await branded.page()).text
+    assert "/brands/ffcc00" not in (await branded.page()).text
     audit = (await branded.client.get("/organiser/audit", headers=BROWSER | branded.owner.bearer)).text
     for words in ("Brand changed", "Logo changed", "Logo removed", "Colour", "#ffcc00"):
         assert words in audit, words

@@ -8,6 +8,8 @@ from frontrow.boxoffice.gate.gate_bundle import Bundle, Revocations
 from frontrow.boxoffice.gate.gate_check import Gate, GateVerdict
 from frontrow.boxoffice.holds.model.bookings import booking_number
 from frontrow.boxoffice.people.model.roles import Role
+from frontrow.boxoffice.pricing.model.booking_choices import Reprice
+from frontrow.boxoffice.pricing.model.prices import LineKind, PriceLine, decode_lines, encode_lines
 from frontrow.boxoffice.tickets.signing_keys import TicketKeys
 from frontrow.boxoffice.tickets.ticket_codes import Issuer
 from tests.boxoffice.organiser.http import an_organiser_api
@@ -387,3 +389,70 @@ async def test_a_scan_of_one_way_is_no_repeated_scan_of_the_other(tmp_path):
         noted = (await api.get("/v1/organiser/audit"))["changes"]
         assert [one["act"] for one in noted if one["act"].startswith("check_")] == ["check_in"]
         assert (await api.get(f"{path}/counts"))["inside"] == 2
+
+
+async def test_add_ons_are_on_the_verdict_and_redeemed_once_undone_and_handed_in(tmp_path):
+    async with an_organiser_api(tmp_path, Role.DOOR) as api:
+        path = f"/v1/door/events/{api.event}"
+        booking = await bought_with_parking(api, 2)
+        (code,) = await api.codes(booking)
+        verdict = await api.post(f"{path}/scan", json={"code": code, "gate": "north", "scan": "s-1"})
+        assert (verdict["verdict"], verdict["name"], verdict["booking"]) == ("ok", "Ada King", booking.id)
+        assert verdict["add_ons"] == [{"key": "parking", "name": "Parking", "bought": 2, "used": 0}]
+        asked = {"booking": booking.id, "add_on": "parking", "gate": "north"}
+
+        async def redeem(name, **more):
+            return await api.post(f"{path}/redeem", json=asked | {"redemption": name} | more)
+
+        told = await asyncio.gather(*(redeem(f"r-{n}", gate=f"gate {n}") for n in range(50)))
+        assert sorted(one["answer"] for one in told) == ["ok"] * 2 + ["used_up"] * 48
+        won = [n for n, one in enumerate(told) if one["answer"] == "ok"]
+        assert (await redeem(f"r-{won[0]}"))["answer"] == "ok", "the same redemption: its answer was lost"
+        refused = await redeem("r-late")
+        assert refused["last"]["gate"] in {f"gate {n}" for n in won}
+        assert (await redeem("r-dinner", add_on="dinner"))["answer"] == "not_bought"
+        undone = await api.post(f"{path}/redeem/undo", json={"redemption": f"r-{won[0]}"})
+        assert undone == {"undone": True}
+        late = {"redemption": "off-1", "booking": booking.id, "add_on": "parking", "gate": "south"}
+        at = "2026-07-03T18:00:00Z"
+        handed = {"redemptions": [late | {"at": at}, late | {"redemption": "off-2", "at": at}]}
+        for _ in range(2):  # its answer was lost
+            uploaded = await api.post(f"{path}/redeem/sync", json=handed)
+            assert (uploaded["taken"], [one["redemption"] for one in uploaded["conflicts"]]) == (2, ["off-2"])
+        found = (await api.get(f"{path}/bookings", params={"q": "ada"}))["bookings"]
+        assert [one["used"] for one in found[0]["add_ons"]] == [2]
+
+
+async def test_the_guest_list_has_names_only_if_the_organiser_allows_them(tmp_path):
+    async with an_organiser_api(tmp_path, Role.OWNER) as api:
+        path = f"/v1/door/events/{api.event}/guests"
+        booking = await bought_with_parking(api, 1)
+        tickets = await api.platform.ledger.tickets.tickets_of(booking.id)
+        listed = await api.ask("GET", path)
+        assert (listed.json()["names"], "Ada" in listed.text, "example.org" in listed.text) == (False, False, False)
+        (guest,) = listed.json()["guests"]
+        assert guest["tickets"] == [[tickets[0].id, tickets[0].seat_index]]
+        assert guest["add_ons"] == [{"key": "parking", "name": "Parking", "bought": 1, "used": 0}]
+        same = await api.ask("GET", path, headers={"if-none-match": listed.headers["etag"]})
+        assert same.status_code == 304
+        await api.ask("PATCH", f"/v1/organiser/events/{api.event}", json={"names_at_gates": True})
+        named = await api.ask("GET", path, headers={"if-none-match": listed.headers["etag"]})
+        (guest,) = named.json()["guests"]
+        assert (guest["name"], guest["email"]) == ("Ada King", "a…@example.org")
+
+
+async def bought_with_parking(api, count):
+    """A paid booking of Ada with a seat and so many parking places."""
+    held = await api.bought("S-A-1", fan="fan_ada", email="ada@example.org", name="Ada King", pay="")
+    lines = [
+        *decode_lines(held.price_lines),
+        PriceLine(LineKind.ADD_ON, "Parking", count, 800, 800 * count, key="parking"),
+    ]
+    ledger, checkout = api.platform.ledger, api.platform.box_office.checkout
+    prices = tuple((await ledger.payments.seat_prices(held.id)).values())
+    total = held.amount_minor + 800 * count
+    now_us = api.platform.clock()
+    await ledger.reprice(Reprice(held.id, held.fence, now_us, held.seats, prices, total, encode_lines(lines), ()))
+    await checkout.pay(held.id, held.fence, "pm_card_visa")
+    await checkout.work()
+    return await ledger.booking(held.id)

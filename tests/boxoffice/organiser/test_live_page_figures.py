@@ -19,6 +19,7 @@ from frontrow.web.streams.sales_figures import WHOLE_EVERY_US, LiveFiguresStream
 from frontrow.web.streams.sales_history import MAX_EVENTS, MAX_POINTS, SalesHistory
 from tests.boxoffice.organiser.http import an_organiser_api
 from tests.boxoffice.organiser.support import a_clock, a_purchase, an_office, moved, on_sale
+from tests.support.eventually import eventually
 
 SPEED = Percentiles(10, 1.0, 2.0, 4.0)
 ROOM = RoomFigures("open", 900, 300, 600, 120, 12.5)
@@ -130,6 +131,31 @@ async def test_the_ledger_sums_up_for_a_frame_only_now_and_then(tmp_path):
             frame = await streams._next_frame(event, frame)
         assert len(looks) == 3  # at once, after three seconds, after six
         assert WHOLE_EVERY_US == 3 * US_PER_S
+
+
+async def test_b13_all_seats_of_a_frame_are_of_one_moment(tmp_path):
+    """Before: a tier's seats were those of the last exact figures, so they did not add up to the total beside them."""
+    async with an_organiser_api(tmp_path) as api:
+        live = api.platform.organiser.live
+        event = await api.platform.ledger.catalogue.event(api.event)
+        first = await live._next_frame(event, None)
+        await api.bought("S-A-1", "S-A-2")
+        await eventually(lambda: api.platform.box_office.feeds[api.event].ring.states.count(2) == 2)
+        for frame in (first, await live._next_frame(event, first)):
+            for name in ("seats", "free", "held", "sold", "withheld"):
+                whole = getattr(frame.seats, name)
+                assert sum(getattr(one, name) for one in frame.tiers) == whole
+                assert sum(getattr(one, name) for one in frame.sections) == whole
+        assert frame.seats.sold == 2
+        assert frame.whole_at_us == first.whole_at_us, "money is not summed up again for it"
+
+
+async def test_w6_a_frame_has_the_limits_that_hold_now(tmp_path):
+    """Whoever set them: the page of another member shows them too."""
+    async with an_organiser_api(tmp_path) as api:
+        await api.ask("PATCH", f"/v1/organiser/events/{api.event}/room", json={"rate_per_s": 7, "capacity": 11})
+        frame = await api.platform.organiser.live.latest(api.event)
+        assert (frame.room.rate_per_s, frame.room.capacity) == (7, 11)
 
 
 async def test_b13_every_server_remembers_the_last_hour_of_what_it_sells():

@@ -24,7 +24,7 @@ from frontrow.boxoffice.presale.model import (
     rank_of,
 )
 from frontrow.core.clock import US_PER_S
-from frontrow.web.http.bodies.json_values import time_text
+from frontrow.shared.local_time import time_text
 from tests.boxoffice.organiser.http import EVENTS, OrganiserApi, an_organiser_api, at, draft, join, patched
 from tests.boxoffice.people.support import fan, mails
 
@@ -149,7 +149,7 @@ async def sent_to(api: OrganiserApi, address: str) -> list[str]:
     found = [
         one["Subject"] + "\n" + one.get_body(("plain",)).get_content() for one in await mails(api.platform, address)
     ]
-    return [text for text in found if "/sign-in#" not in text]
+    return [text for text in found if "#frl_" not in text]
 
 
 async def link_in(api: OrganiserApi, address: str, act: str) -> str:

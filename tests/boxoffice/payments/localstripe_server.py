@@ -1,8 +1,8 @@
 """Runs localstripe on a free port, told on stdout, with what it is known to lack put right (EVIDENCE of each in docs):
 
 no idempotency keys, no payment method in a confirm, no payment named in the error when a card is declined at creation,
-capture after cancel answered 200, refunds beyond the charge, no amounts received or capturable, no filter by creation
-time, no notices of authorised, cancelled and asked-for payments, most declining test cards succeed.
+capture after cancel answered 200, refunds beyond the charge, no amounts received or capturable, no types of methods,
+no filter by creation time, no notices of authorised, cancelled and asked-for payments, most declining cards succeed.
 `POST /_config/down` makes it answer our server with 503; `DELETE` ends that.
 """
 
@@ -171,6 +171,7 @@ resources.Refund.__init__ = refund_within
 kind = resources.PaymentIntent
 once_created = kind._api_create
 kind._api_create = classmethod(create)
+kind.payment_method_types = property(lambda self: ["card"])
 kind.amount_received = property(lambda self: self.amount if self.status == "succeeded" else 0)
 kind.amount_capturable = property(lambda self: self.amount if self.status == "requires_capture" else 0)
 kind._api_list_all = classmethod(some)

@@ -1,5 +1,6 @@
 """F5: the process dies at every crash point, simulated; the next one finds the right end within 60 s by itself."""
 
+import contextlib
 from pathlib import Path
 
 import msgspec
@@ -7,12 +8,16 @@ import pytest
 
 from frontrow.boxoffice.checkout.checkout import Checkout
 from frontrow.boxoffice.holds.model.bookings import BookingState
+from frontrow.boxoffice.payments.model.payment_rules import DAY_US, PaymentRules
 from frontrow.boxoffice.refunds.model.refund_policy import RefundPolicy
 from frontrow.boxoffice.refunds.refunds import Refunds
+from frontrow.core.errors import FrontrowError
 from tests.boxoffice.checkout.till import EVENT, ISSUER, Till, assert_money, open_till
 from tests.boxoffice.payments.crashes import (
     CARD,
     ENDS,
+    LATE_S,
+    METHODS,
     POINTS,
     STEPS,
     UNTOUCHED,
@@ -20,6 +25,8 @@ from tests.boxoffice.payments.crashes import (
     Fuse,
     FusedLedger,
     FusedProvider,
+    at_bank,
+    pay_although_void,
     play,
 )
 from tests.boxoffice.shop import shop_event
@@ -39,6 +46,15 @@ async def begun(till: Till, scenario: str) -> tuple[str, int]:
     if "refunded" in scenario:
         await till.ledger.catalogue.put_event(shop_event(id=EVENT), till.clock())
         await till.pay(hold.booking_id, hold.fence, CARD)
+    if scenario in METHODS:
+        rules, starts_at_us = PaymentRules(pay_days=5), till.clock() + 60 * DAY_US
+        event = shop_event(id=EVENT, card_tries=1, payments=rules, starts_at_us=starts_at_us)
+        await till.ledger.catalogue.put_event(event, till.clock())
+    if scenario == "money for a payment that was cancelled":  # the fan went back to the shop, and paid at the bank
+        asked = await till.checkout.pay(hold.booking_id, hold.fence, "ideal")
+        assert asked.payment is not None
+        await till.checkout.step_back(hold.booking_id, hold.fence)
+        pay_although_void(till.provider, asked.payment.ref)
     if scenario in ("paid in the browser", "given back"):
         await till.checkout.begin(hold.booking_id, hold.fence)
     if scenario == "paid in the browser":
@@ -46,11 +62,26 @@ async def begun(till: Till, scenario: str) -> tuple[str, int]:
     return hold.booking_id, hold.fence
 
 
+async def finish_at_bank(till: Till, scenario: str, booking_id: str, fence: int) -> None:
+    """What the fan and the bank still do after the crash, each in its time."""
+    if METHODS[scenario] in ("sepa_debit", "bank_transfer"):
+        at_bank(till.provider, agree=True)
+    with contextlib.suppress(FrontrowError):
+        await till.checkout.check(booking_id, fence)
+    left_s = (await till.booking(booking_id)).hold_expires_at_us - till.clock()
+    if scenario in LATE_S and left_s > 0:
+        till.clock.advance(left_s // 1_000_000)
+    at_bank(till.provider, agree=True, pays=True, fails=scenario == "direct debit that fails")
+    with contextlib.suppress(FrontrowError):
+        await till.checkout.check(booking_id, fence)
+    await till.reconciler.run()
+
+
 async def run_until_crash(till: Till, scenario: str, booking_id: str, fence: int, fuse: Fuse) -> None:
     ledger, provider = FusedLedger(till.ledger, fuse), FusedProvider(till.provider, fuse)
     checkout = Checkout(ledger, provider, till.clock, issuer=ISSUER)  # type: ignore[arg-type]
     refunds = Refunds(ledger, provider, till.clock)  # type: ignore[arg-type]
-    await play(scenario, checkout, refunds, booking_id, fence, lambda: till.clock.advance(600))
+    await play(scenario, checkout, refunds, booking_id, fence, lambda: till.clock.advance(600), till.sweeper.sweep)
 
 
 @pytest.mark.parametrize("scenario", STEPS)
@@ -73,7 +104,12 @@ async def test_a_crash_is_survived(scenario: str, number: int, when: str, step: 
             await run_until_crash(till, scenario, booking_id, fence, Fuse(number, when))
         await assert_money(till)
         new = till.restarted()
+        if scenario in METHODS:
+            await new.settle(for_s=40, step_s=10)  # whatever the process had begun goes on
+            await finish_at_bank(new, scenario, booking_id, fence)
         await new.settle(for_s=60, step_s=10)
+        if scenario == "money for a payment that was cancelled":
+            await new.reconciler.run()  # the notice may be lost with the process
         booking = await new.booking(booking_id)
         untouched = number == 0 and when == "before"
         assert booking.state in ({UNTOUCHED[scenario]} if untouched else ENDS[scenario])

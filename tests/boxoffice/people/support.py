@@ -105,6 +105,14 @@ async def mailed(platform: Platform, address: str) -> str:
     return _secrets(await eventually(texts, until=_secrets))[-1]
 
 
+async def mailed_code(platform: Platform, address: str) -> str:
+    """The six digits of the newest mail, as they are printed."""
+    text = (await mails(platform, address))[-1].get_body(("plain",)).get_content()
+    found = re.search(r"\d{3} \d{3}", text)
+    assert found is not None, text
+    return found[0]
+
+
 def _secrets(texts: list[str]) -> list[str]:
     return [found[1] for text in texts if (found := re.search(r"#(fr[li]_[\w-]{43})", text))]
 

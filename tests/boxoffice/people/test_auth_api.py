@@ -5,7 +5,7 @@ import pyotp
 
 from frontrow.boxoffice.people.model.roles import Role
 from frontrow.web.http.cookies import SESSION_COOKIE
-from tests.boxoffice.people.support import PASSWORD, api_key, asking, code_now, mailed, member, opened
+from tests.boxoffice.people.support import PASSWORD, api_key, asking, code_now, mailed, mailed_code, member, opened
 
 LINK, REDEEM = "/v1/auth/link", "/v1/auth/link/redeem"
 
@@ -49,7 +49,55 @@ async def test_a_session_cookie_is_for_this_host_over_tls_and_no_script(tmp_path
         assert answer.json()["session"] == "", "a browser's script never sees it"
 
 
-async def test_a_link_does_not_work_in_another_browser(tmp_path):
+async def test_a_link_works_in_another_browser_once_its_address_was_confirmed(tmp_path):
+    async with opened(tmp_path) as platform, asking(platform) as mine, asking(platform) as other:
+        await mine.post(LINK, json={"email": "fan@example.org"})
+        link = await mailed(platform, "fan@example.org")
+        refused = (await other.post(REDEEM, json={"link": link})).json()
+        assert (refused["code"], refused["email"]) == ("other_browser", "fan@example.org")
+        assert (await other.post(REDEEM, json={"link": link, "confirmed": True})).status_code == 200
+        assert (await other.get("/v1/me")).json()["email"] == "fan@example.org"
+        for client in (mine, other):
+            again = await client.post(REDEEM, json={"link": link, "confirmed": True})
+            assert again.status_code in (403, 404), "it works once, whoever asks"
+        assert (await mine.get("/v1/auth/session")).json()["kind"] == "nobody"
+
+
+async def test_a_fan_signs_in_by_the_code_of_the_mail_in_the_browser_that_asked(tmp_path):
+    async with opened(tmp_path) as platform, asking(platform) as mine, asking(platform) as other:
+        await mine.post(LINK, json={"email": "fan@example.org"})
+        code = await mailed_code(platform, "fan@example.org")
+        elsewhere = await other.post(REDEEM, json={"code": code})
+        assert (elsewhere.status_code, elsewhere.json()["code"]) == (422, "wrong_sign_in_code")
+        arabic = code.replace(" ", "-").translate({ord(str(n)): 0x660 + n for n in range(10)})
+        assert (await mine.post(REDEEM, json={"code": arabic})).status_code == 200, "as a phone's keyboard types it"
+        await mine.post(LINK, json={"email": "fan@example.org"})
+        spent = await mine.post(REDEEM, json={"code": code}, headers={"x-csrf-token": "x"})
+        assert spent.status_code in (403, 404, 422)
+
+
+async def test_a_code_has_five_tries(tmp_path):
+    async with opened(tmp_path) as platform, asking(platform) as client:
+        await client.post(LINK, json={"email": "fan@example.org"})
+        right = (await mailed_code(platform, "fan@example.org")).replace(" ", "")
+        wrong = f"{(int(right) + 1) % 1_000_000:06}"
+        answers = [await client.post(REDEEM, json={"code": wrong}) for _ in range(6)]
+        assert [one.status_code for one in answers] == [422] * 5 + [429]
+        late = await client.post(REDEEM, json={"code": right})
+        assert late.json()["code"] == "too_many_tries", "not even the right one helps"
+        assert (await client.post(REDEEM, json={"link": await mailed(platform, "fan@example.org")})).status_code == 200
+
+
+async def test_a_code_is_spent_with_its_link(tmp_path):
+    async with opened(tmp_path) as platform, asking(platform) as client:
+        ask = (await client.post(LINK, json={"email": "fan@example.org"})).json()["ask"]
+        code = await mailed_code(platform, "fan@example.org")
+        assert (await client.post(REDEEM, json={"link": await mailed(platform, "fan@example.org")})).status_code == 200
+        async with asking(platform) as again:
+            assert (await again.post(REDEEM, json={"code": code, "ask": ask})).json()["code"] == "link_spent"
+
+
+async def test_a_link_does_not_work_by_itself_in_another_browser(tmp_path):
     async with opened(tmp_path) as platform, asking(platform) as mine, asking(platform) as other:
         await mine.post(LINK, json={"email": "fan@example.org"})
         link = await mailed(platform, "fan@example.org")

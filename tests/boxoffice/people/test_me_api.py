@@ -50,6 +50,7 @@ async def test_preferences_devices_and_messages(tmp_path):
             "locale": "de-AT",
             "channels": ["email", "push"],
             "name": "Ada Lovelace",
+            "phone_proven": False,  # a number that was only typed
         }
         for bad in ({"phone": "12"}, {"locale": "no locale"}, {"email": "other@example.org"}, {"channels": ["fax"]}):
             assert (await client.patch("/v1/me/preferences", json=bad, headers=mine.bearer)).status_code in (

@@ -7,13 +7,24 @@ import pytest
 
 from frontrow.boxoffice.events.model.events import Event, Fee, FeesShown, PriceTier, check_event
 from frontrow.boxoffice.pricing.model.booking_choices import (
+    NO_LIMIT,
     BookingChoice,
     ChosenPrice,
     DiscountRefused,
+    NoneLeft,
+    Use,
     choice_of,
+    drop_unused_code,
+    free_of_charge,
+    offered_types,
+    offers_choices,
     price_choice,
+    priced_types,
+    type_names,
+    uses_left,
+    uses_of,
 )
-from frontrow.boxoffice.pricing.model.prices import LineKind
+from frontrow.boxoffice.pricing.model.prices import DIFFERENT, LineKind, LineTerms, encode_lines, has_add_ons
 from frontrow.boxoffice.pricing.model.sale_options import AddOn, Discount, SharedLimit, TicketType
 from frontrow.core.errors import InvalidInput
 from frontrow.shared.money import Money
@@ -63,6 +74,33 @@ def check_exact(chosen: ChosenPrice) -> None:
     add_ons = sum(line.amount_minor for line in chosen.quote.lines if line.kind is LineKind.ADD_ON)
     assert shown == chosen.quote.total_minor == sum(chosen.quote.seat_totals_minor) + add_ons + 100  # per booking
     assert min(chosen.quote.seat_totals_minor) >= 0
+
+
+def test_equal_seats_without_fees_have_one_line() -> None:
+    plain = replace(EVENT, fees=(), ticket_types=())
+    chosen = price_choice(plain, PLAN, FRONT, BookingChoice(), 10)
+    (line,) = chosen.quote.lines
+    assert (line.kind, line.name, line.quantity, line.unit_minor, line.amount_minor) == (
+        LineKind.SEAT,
+        "Front",
+        3,
+        5_001,
+        15_003,
+    )
+    assert (line.seats, line.included, line.key) == (tuple(FRONT), False, "front")
+    assert (chosen.quote.seat_totals_minor, chosen.quote.total_minor, chosen.quote.currency) == (
+        (5_001,) * 3,
+        15_003,
+        "EUR",
+    )
+    mixed = price_choice(plain, PLAN, [FRONT[0], BACK[0]], BookingChoice(), 10).quote
+    assert (mixed.seat_totals_minor, mixed.total_minor, len(mixed.lines)) == ((5_001, 2_000), 7_001, 2)
+
+
+def test_only_a_booking_with_an_add_on_has_one() -> None:
+    with_one = price_choice(EVENT, PLAN, FRONT, BookingChoice(add_ons={"parking": 1}), 10).quote.lines
+    assert has_add_ons(encode_lines(with_one))
+    assert not has_add_ons(encode_lines(price_choice(EVENT, PLAN, FRONT, BookingChoice(), 10).quote.lines))
 
 
 def test_the_sample_event_can_be_sold() -> None:
@@ -189,3 +227,237 @@ def replace_code(chosen: ChosenPrice) -> object:
     """The same price, for staff who gave no code."""
     lines = tuple(msgspec.structs.replace(line, code="") for line in chosen.quote.lines)
     return msgspec.structs.replace(chosen.quote, lines=lines)
+
+
+def test_a_choice_uses_what_it_takes_of_codes_stocks_and_shared_limits() -> None:
+    child, _, third = FRONT
+    choice = BookingChoice({child: "child", third: "gone"}, {"parking": 2, "programme": 1}, "ONCE")
+    uses = uses_of(EVENT, PLAN, FRONT, choice)
+    assert uses == (
+        Use("code:evt_1:ONCE", 1, 3, "discount", "ONCE", 1),
+        Use("add_on:evt_1:parking", 2, 10, "add_on", "Parking"),
+        Use("add_on:evt_1:programme", 1, NO_LIMIT, "add_on", "Programme"),
+        Use("limit:evt_1:kids", 1, 200, "limit", "Children"),
+        Use("limit:evt_1:cars", 2, 100, "limit", "Parking"),
+    )
+    priced = BookingChoice({child: "child"}, choice.add_ons, "ONCE")
+    assert price_choice(EVENT, PLAN, FRONT, priced, 10).uses == uses
+    assert uses_of(EVENT, PLAN, FRONT, BookingChoice(code="NO")) == ()
+    unlimited = uses_of(EVENT, PLAN, FRONT, BookingChoice(code="TEN"))
+    assert unlimited == (Use("code:evt_1:TEN", 1, NO_LIMIT, "discount", "TEN", 0),)
+
+
+def test_all_dates_of_a_show_share_a_limit_that_says_so_and_tiers_count_too() -> None:
+    limits = (SharedLimit("cars", "Cars", 9, ("add_on:parking", "add_on:parking"), across_dates=True),)
+    limits += (SharedLimit("seats", "Seats", 9, ("tier:front", "tier:back"), across_dates=False),)
+    show = replace(EVENT, show_id="shw_1", limits=limits)
+    uses = uses_of(show, PLAN, [*FRONT, *BACK], BookingChoice(add_ons={"parking": 1}))
+    assert [(one.counter, one.quantity) for one in uses] == [
+        ("add_on:evt_1:parking", 1),
+        ("limit:shw_1:cars", 1),
+        ("limit:evt_1:seats", 5),
+    ]
+    assert uses_of(replace(show, show_id=""), PLAN, FRONT[:1], BookingChoice(add_ons={"parking": 1}))[1].counter == (
+        "limit:evt_1:cars"
+    )
+
+
+def test_what_is_refunded_is_used_no_more() -> None:
+    child, other, _ = FRONT
+    lines = price_choice(
+        EVENT, PLAN, [child, other], BookingChoice({child: "child"}, {"parking": 2, "programme": 1}), 10
+    ).quote.lines
+    everything = {"parking": 2, "programme": 1}
+    assert uses_left(EVENT, lines, [child, other], everything) == ()
+    assert uses_left(EVENT, lines, [other], everything) == (("limit:evt_1:kids", 0),)
+    assert uses_left(EVENT, lines, [child], {"parking": 1}) == (
+        ("add_on:evt_1:parking", 1),
+        ("add_on:evt_1:programme", 0),
+        ("limit:evt_1:cars", 1),
+    )
+    plain = price_choice(replace(EVENT, ticket_types=()), PLAN, [child], BookingChoice(), 10).quote.lines
+    by_tier = replace(EVENT, ticket_types=(), limits=(SharedLimit("front", "Front", 9, ("tier:front",)),))
+    assert uses_left(by_tier, plain, [], {}) == (("limit:evt_1:front", 0),)
+    typed = replace(EVENT, limits=(SharedLimit("adults", "Adults", 9, ("type:adult",)),))
+    assert uses_left(typed, plain, [], {}) == (("limit:evt_1:adults", 0),), "sold before the event had types: the first"
+    gone = replace(EVENT, ticket_types=(ADULT,), limits=(SharedLimit("adults", "Adults", 9, ("type:adult",)),))
+    assert uses_left(gone, lines, [child], everything) == (("limit:evt_1:adults", 0),), (
+        "a type that is no more counts not"
+    )
+
+
+def test_a_gift_has_the_seats_and_add_ons_and_costs_nothing() -> None:
+    chosen = price_choice(EVENT, PLAN, FRONT[:2], BookingChoice({}, {"parking": 1}, "TEN"), 10)
+    gift = free_of_charge(chosen.quote)
+    assert [(x.kind, x.quantity, x.unit_minor, x.amount_minor, x.terms) for x in gift.lines] == [
+        (LineKind.SEAT, 2, 0, 0, None),
+        (LineKind.ADD_ON, 1, 0, 0, None),
+    ]
+    assert (gift.seat_totals_minor, gift.total_minor, gift.currency) == ((0, 0), 0, "EUR")
+
+
+def test_the_choice_comes_back_from_the_lines() -> None:
+    choice = BookingChoice({FRONT[0]: "child", FRONT[1]: "adult"}, {"parking": 2}, "TEN")
+    lines = price_choice(EVENT, PLAN, FRONT[:2], choice, 10).quote.lines
+    assert choice_of(EVENT, lines) == choice
+    assert choice_of(replace(EVENT, ticket_types=()), lines).types == {}
+    assert choice_of(EVENT, lines[:2]).code == ""
+
+
+def test_a_code_that_unlocked_nothing_that_was_chosen_is_dropped() -> None:
+    crew = TicketType("crew", "Crew", 1_000, hidden=True)
+    club = Discount("CLUB", unlocks=("crew",))
+    event = replace(EVENT, ticket_types=(ADULT, crew), discounts=(club, Discount("TEN", basis_points=1_000)))
+    seat = FRONT[0]
+    assert offered_types(event) == offered_types(event, "TEN") == (ADULT,)
+    assert offered_types(event, "CLUB") == (ADULT, crew)
+    used = price_choice(event, PLAN, [seat], BookingChoice({seat: "crew"}, {}, "CLUB"), 10).quote.lines
+    assert drop_unused_code(event, used) == tuple(used)
+    unused = price_choice(event, PLAN, [seat], BookingChoice(code="CLUB"), 10).quote.lines
+    assert {line.code for line in unused if line.kind is LineKind.SEAT} == {"CLUB"}
+    assert {line.code for line in drop_unused_code(event, unused)} == {""}
+    cheaper = price_choice(event, PLAN, [seat], BookingChoice(code="TEN"), 10).quote.lines
+    assert drop_unused_code(event, cheaper) == tuple(cheaper)
+
+
+def test_seats_have_the_names_of_their_ticket_types() -> None:
+    lines = price_choice(EVENT, PLAN, FRONT[:2], BookingChoice({FRONT[0]: "child"}), 10).quote.lines
+    assert type_names(EVENT, encode_lines(lines), FRONT[:2]) == {FRONT[0]: "Child", FRONT[1]: "Adult"}
+    assert type_names(replace(EVENT, ticket_types=()), encode_lines(lines), FRONT[:2]) == {}
+    before = price_choice(replace(EVENT, ticket_types=()), PLAN, FRONT[:1], BookingChoice(), 10).quote.lines
+    assert type_names(EVENT, encode_lines(before), FRONT[:1]) == {FRONT[0]: "Adult"}
+
+
+def test_each_type_has_a_price_per_tier_as_it_is_shown() -> None:
+    (child,) = priced_types(EVENT, [CHILD])
+    assert (child.type, child.currency) == (CHILD, "EUR")
+    included = {key: child.shown_minor[key] for key in ("front", "back", "standing")}
+    assert included == {"front": 2501 + 150, "back": 700 + 150, "standing": 1500 + 150}
+    beside = priced_types(replace(EVENT, fees_shown=FeesShown.BESIDE), [CHILD])[0]
+    assert beside.shown_minor == {"front": 2501, "back": 700, "standing": 1500}
+
+
+def test_there_is_something_to_choose_if_there_are_types_add_ons_or_codes() -> None:
+    nothing = replace(EVENT, ticket_types=(), add_ons=(), discounts=())
+    assert not offers_choices(nothing)
+    for name in ("ticket_types", "add_ons", "discounts"):
+        assert offers_choices(replace(nothing, **{name: getattr(EVENT, name)}))
+
+
+def test_a_stock_that_ends_says_how_many_are_left() -> None:
+    some, none = NoneLeft("Parking", 2, "add_ons"), NoneLeft("Parking", 0, "add_ons")
+    assert (some.message, some.name, some.left, some.param) == ("Parking: only 2 left", "Parking", 2, "add_ons")
+    assert (none.message, some.about, none.about) == ("Parking: none left", {"left": 2}, {"left": 0})
+
+
+def test_bounds_per_booking_hold_for_fans_and_not_for_staff() -> None:
+    three = dict.fromkeys(FRONT, "child")
+    with pytest.raises(InvalidInput) as refused:
+        price_choice(EVENT, PLAN, FRONT, BookingChoice(three), 10)
+    assert refused.value.about == {"name": "Child", "most": 2}
+    assert (refused.value.message, refused.value.param) == ("Child: at most 2 per booking", "types")
+    with pytest.raises(InvalidInput) as refused:
+        price_choice(EVENT, PLAN, FRONT, BookingChoice({FRONT[0]: "family"}), 10)
+    assert refused.value.about == {"name": "Family", "least": 3}
+    assert price_choice(EVENT, PLAN, FRONT, BookingChoice(dict.fromkeys(FRONT, "family")), 10).quote.total_minor > 0
+    many = BookingChoice(three, {"parking": 100})
+    assert price_choice(EVENT, PLAN, FRONT, many, 10, by_staff=True).uses[0].quantity == 100
+    with pytest.raises(InvalidInput):
+        price_choice(EVENT, PLAN, FRONT, BookingChoice(three, {"parking": 101}), 10, by_staff=True)
+
+
+@pytest.mark.parametrize(
+    ("code", "front", "back"),
+    [
+        ("", 1_000, 400),  # of 50.01 and 20.00 at 80 %
+        ("TEN", 900, 360),
+        ("SIX", 1_000, 400),
+        ("ALL", 1_000, 400),
+        ("BACK", 1_000, 200),
+        ("MUCH", 0, 0),  # both would cost nothing
+        ("LOT", 1_000, 400),
+    ],
+)
+def test_a_seat_of_a_group_says_how_much_more_it_costs_alone(code: str, front: int, back: int) -> None:
+    codes = (
+        Discount("TEN", basis_points=1_000),
+        Discount("SIX", amount_minor=600),
+        Discount("ALL", amount_minor=600, per_booking=True),
+        Discount("BACK", basis_points=5_000, tiers=("back",)),
+        Discount("MUCH", amount_minor=10_000),
+        Discount("LOT", amount_minor=10_000, per_booking=True),
+    )
+    seats = [FRONT[0], *BACK]
+    family = BookingChoice(dict.fromkeys(seats, "family"), {}, code)
+    chosen = price_choice(replace(EVENT, discounts=codes), PLAN, seats, family, 10)
+    lines = [line for line in chosen.quote.lines if line.kind is LineKind.SEAT]
+    assert [line.terms for line in lines] == [LineTerms(150, 3, front), LineTerms(150, 3, back)]
+
+
+def test_only_seats_of_a_group_say_how_many_it_takes() -> None:
+    pair = TicketType("pair", "Pair", 8_000, min_per_booking=2)
+    event = replace(EVENT, ticket_types=(ADULT, pair))
+    (line, *_) = price_choice(event, PLAN, BACK, BookingChoice(dict.fromkeys(BACK, "pair")), 10).quote.lines
+    assert line.terms == LineTerms(150, 2, 400)
+    mixed = BookingChoice({BACK[0]: "pair", BACK[1]: "pair"}, {"parking": 1})
+    other = price_choice(event, PLAN, [*BACK, FRONT[0]], mixed, 10).quote.lines
+    assert [x.terms.group_min for x in other if x.kind is LineKind.SEAT and x.terms is not None] == [2, 0]
+
+
+def test_a_refused_code_says_its_name_and_why() -> None:
+    refused = DiscountRefused("used_up", "TEN")
+    assert (refused.message, refused.param) == ("TEN has been used as often as it can be", "code")
+    assert (refused.reason, refused.about) == ("used_up", {"reason": "used_up"})
+
+
+def test_a_seat_without_a_choice_counts_as_the_first_type() -> None:
+    adults = replace(EVENT, limits=(SharedLimit("adults", "Adults", 9, ("type:adult",)),))
+    (use,) = uses_of(adults, PLAN, FRONT, BookingChoice({FRONT[0]: "child"}))
+    assert use == Use("limit:evt_1:adults", 2, 9, "limit", "Adults")
+    assert uses_of(replace(adults, ticket_types=()), PLAN, FRONT, BookingChoice()) == ()
+
+
+@pytest.mark.parametrize(
+    ("code", "seats", "quantity", "unit"),
+    [
+        ("FIVE", BACK, 2, -500),
+        ("FIVE", [*BACK, FRONT[0]], 2, -500),
+        ("TEN", BACK, 2, -215),
+        ("TEN", [*BACK, FRONT[0]], 3, DIFFERENT),
+        ("ONCE", BACK, 1, -4_300),
+        ("FEW", [*BACK, FRONT[0]], 1, -300),
+    ],
+)
+def test_the_line_of_a_code_says_how_often_and_how_much(code: str, seats: list[int], quantity: int, unit: int) -> None:
+    event = replace(EVENT, discounts=(*EVENT.discounts, Discount("FEW", amount_minor=300, per_booking=True)))
+    lines = price_choice(event, PLAN, seats, BookingChoice(code=code), 10).quote.lines
+    (line,) = [one for one in lines if one.kind is LineKind.DISCOUNT]
+    assert (line.name, line.key, line.quantity, line.unit_minor) == (code, code, quantity, unit)
+    assert {one.code for one in lines} == {""}, "it unlocks nothing"
+
+
+def test_a_code_begins_at_its_moment_and_takes_nothing_off_other_tiers() -> None:
+    assert price_choice(EVENT, PLAN, FRONT, BookingChoice(code="LATE"), 50).quote.total_minor > 0
+    back = Discount("BACK", amount_minor=300, per_booking=True, tiers=("back",))
+    with pytest.raises(DiscountRefused) as refused:
+        price_choice(replace(EVENT, discounts=(back,)), PLAN, FRONT, BookingChoice(code="BACK"), 10)
+    assert refused.value.reason == "not_for_these_seats"
+
+
+def test_a_code_that_unlocks_is_in_the_lines_of_its_seats_alone() -> None:
+    crew = TicketType("crew", "Crew", hidden=True)
+    event = replace(EVENT, ticket_types=(ADULT, crew), discounts=(Discount("CLUB", unlocks=("crew",)),))
+    lines = price_choice(event, PLAN, FRONT[:1], BookingChoice({FRONT[0]: "crew"}, {}, "CLUB"), 10).quote.lines
+    assert {(one.kind is LineKind.SEAT, one.code) for one in lines} == {(True, "CLUB"), (False, "")}
+
+
+def test_a_group_of_one_is_none_and_seats_without_fees_say_so() -> None:
+    solo = TicketType("solo", "Solo", min_per_booking=1)
+    event = replace(EVENT, ticket_types=(ADULT, solo))
+    (line, *_) = price_choice(event, PLAN, FRONT[:1], BookingChoice({FRONT[0]: "solo"}), 10).quote.lines
+    assert line.terms == LineTerms(150, 0, 0)
+    free = replace(EVENT, fees=())
+    (family,) = price_choice(free, PLAN, FRONT, BookingChoice(dict.fromkeys(FRONT, "family")), 10).quote.lines
+    assert family.terms == LineTerms(0, 3, 1_000)
+    fee = price_choice(EVENT, PLAN, FRONT, BookingChoice(), 10).quote.lines[-1]
+    assert (fee.kind, fee.amount_minor, fee.terms) == (LineKind.FEE, 100, LineTerms())

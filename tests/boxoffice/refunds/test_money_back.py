@@ -20,6 +20,7 @@ from frontrow.boxoffice.gate.model.scans import Scan
 from frontrow.boxoffice.holds.model.bookings import BookingState
 from frontrow.boxoffice.organiser.exports import Exports
 from frontrow.boxoffice.payments.model.payments import PaymentState
+from frontrow.boxoffice.payments.ports import Payee
 from frontrow.boxoffice.refunds.event_cancellation import SURE_US
 from frontrow.boxoffice.refunds.model.refunds import Refund, RefundState
 from frontrow.boxoffice.refunds.model.ticket_returns import NotReturnable, ReturnState
@@ -392,7 +393,7 @@ async def test_a_refund_while_a_lapsed_capture_is_authorised_again(office: Offic
         await office.refunds.refund(hold.booking_id, hold.fence, seats)
     elif when == "after it":
         booking = await office.checkout.records.load_booking(hold.booking_id)
-        await office.checkout.driver.new_attempt(booking, 2, CARD)
+        await office.checkout.driver.new_attempt(booking, 2, CARD, Payee("simulated"))
         await office.refunds.refund(hold.booking_id, hold.fence, seats)
     else:  # the driver has read the booking, the refund has counted the payments; then both write
         attempt = office.ledger.payments.save_payment

@@ -18,8 +18,13 @@ from frontrow.boxoffice.refunds.model.refund_lines import (
     EVERYTHING,
     PaidFor,
     RefundChoice,
+    RefundLine,
     RefundLineKind,
+    add_on_names,
     add_ons_gone,
+    covers_choice,
+    decode_refund_lines,
+    encode_refund_lines,
     kept_lines,
     paid_for,
     seat_fees,
@@ -451,3 +456,53 @@ def test_who_leaves_a_group_pays_what_the_rest_costs_alone(
         types = dict.fromkeys(left, "family") if len(left) >= 3 else {}
         worth = min(worth, bought(event, left, types, code, parking=1).booking.amount_minor)
         assert one.booking.amount_minor == worth
+
+
+SEAT_LINE = RefundLine(RefundLineKind.SEAT, "Front", 1, 5_001, (1,), "front")
+CARS = RefundLine(RefundLineKind.ADD_ON, "Parking", 2, 1_666, (), "parking")
+DINNERS = RefundLine(RefundLineKind.ADD_ON, "Dinner", 1, 20_000, (), "dinner")
+
+
+def test_the_add_ons_of_several_refunds_are_counted_together() -> None:
+    assert add_ons_gone([[SEAT_LINE, CARS], [CARS, DINNERS]]) == {"parking": 4, "dinner": 1}
+    assert add_ons_gone([]) == {}
+    assert add_on_names([SEAT_LINE, CARS, DINNERS]) == ("2 × Parking", "1 × Dinner")
+
+
+def test_a_refund_stores_its_lines_and_an_old_one_has_none() -> None:
+    assert decode_refund_lines(encode_refund_lines([SEAT_LINE, CARS])) == (SEAT_LINE, CARS)
+    assert decode_refund_lines("") == ()
+
+
+def test_a_refund_covers_a_choice_of_its_seats_and_of_no_more_add_ons_than_it_has() -> None:
+    lines = [SEAT_LINE, CARS]
+    assert covers_choice([2, 1], lines, RefundChoice((1, 2), {"parking": 2}))
+    assert covers_choice([1], lines, RefundChoice((1,), {"parking": 1})), "with the last seat more has gone"
+    assert covers_choice([1], lines, RefundChoice((1,)))
+    assert not covers_choice([1], lines, RefundChoice((1,), {"parking": 3}))
+    assert not covers_choice([1], lines, RefundChoice((1,), {"parking": 1, "dinner": 1}))
+    assert not covers_choice([1, 2], lines, RefundChoice((1,)))
+    assert not covers_choice([1], lines, RefundChoice((1, 2)))
+
+
+@pytest.mark.parametrize("left", [300, 0])
+def test_a_booking_without_the_prices_of_its_seats_gives_back_what_is_left(left: int) -> None:
+    """An older server wrote no price per seat, and a part of the money went back in another way."""
+    lines = price_choice(EVENT, PLAN, FRONT[:2], BookingChoice({}, {"parking": 1}), NOW).quote.lines
+    stored = encode_lines([line for line in lines if line.kind is not LineKind.FEE])
+    booking = Booking(
+        "bkg_1",
+        "evt_1",
+        "ada",
+        BookingState.CONFIRMED,
+        1,
+        tuple(FRONT[:2]),
+        left,
+        "EUR",
+        "",
+        0,
+        0,
+        9,
+        price_lines=stored,
+    )
+    assert paid_for(booking, {}, {}) == PaidFor({}, {"parking": [left]}, (), 0, ())

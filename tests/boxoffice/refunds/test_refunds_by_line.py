@@ -3,12 +3,14 @@
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace as changed
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.facts.model import BookingPartlyRefunded
+from frontrow.boxoffice.gate.model.redemptions import RedeemAnswer, Redeemed, Redemption
 from frontrow.boxoffice.holds.model.bookings import BookingState, SeatsNotInBooking
 from frontrow.boxoffice.payments.model.payments import PaymentChanged, PaymentState
 from frontrow.boxoffice.pricing.model.booking_choices import BookingChoice, NoneLeft, Reprice
@@ -16,7 +18,7 @@ from frontrow.boxoffice.pricing.model.prices import decode_lines, encode_lines
 from frontrow.boxoffice.pricing.model.sale_options import Discount
 from frontrow.boxoffice.refunds.model.refund_lines import add_ons_gone, decode_refund_lines
 from frontrow.boxoffice.refunds.model.refund_policy import RefundPolicy
-from frontrow.boxoffice.refunds.model.refunds import Refund, RefundState
+from frontrow.boxoffice.refunds.model.refunds import BookingSeen, Refund, RefundState
 from frontrow.boxoffice.refunds.model.ticket_returns import ReturnState
 from frontrow.boxoffice.refunds.return_refunds import ReturnRefunds
 from frontrow.boxoffice.tickets.model.ticket_transfers import (
@@ -221,7 +223,7 @@ async def test_a_refund_that_was_worked_out_before_a_return_is_worked_out_again(
     await till.ledger.returns.begin_return(booking_id, booking.fan, fence, [1], till.clock())
     await till.ledger.returns.list_return(booking_id, [1], till.clock())
     with pytest.raises(PaymentChanged):
-        await ask(refund, fence=fence, now_us=till.clock(), worth_minor=booking.amount_minor)
+        await ask(refund, fence=fence, now_us=till.clock(), seen=BookingSeen(booking.amount_minor))
     await till.refunds.refund(booking_id, fence, [2])
     assert (await till.booking(booking_id)).amount_minor == 5100 + 833 + 199
 
@@ -338,3 +340,63 @@ async def test_the_organiser_gives_an_add_on_back_in_full(till: Till) -> None:
     assert returned(refund) == [("seat", 1, 2600), ("add_on", 1, 20_000)]
     less = await till.refunds.override(booking_id, [2], free_of_fee=False)
     assert returned(less) == [("seat", 1, 2600), ("group_price", 1, -2500), ("refund_fee", 1, -50)]
+
+
+async def redeemed(till: Till, booking_id: str, quantity: int = 1, name: str = "r1") -> Redeemed:
+    redemption = Redemption(
+        f"{booking_id}:{name}", EVENT, booking_id, "parking", quantity, "north", "stf_1", till.clock()
+    )
+    return await till.ledger.redemptions.redeem(redemption)
+
+
+async def test_a_redeemed_add_on_is_not_refunded_and_stays_paid_when_the_booking_ends(till: Till) -> None:
+    """Refund in part × redeemed add-on."""
+    booking_id, fence = await sold(till, 1, 2, parking=2)
+    await redeemed(till, booking_id)
+    with pytest.raises(InvalidInput, match="the booking has 1 of 'parking', not 2"):
+        await till.refunds.refund(booking_id, fence, add_ons={"parking": 2})
+    assert returned(await till.refunds.refund(booking_id, fence, [1], {"parking": 1})) == [
+        ("seat", 1, 5100),
+        ("add_on", 1, 833),
+    ]
+    assert (await redeemed(till, booking_id, name="r2")).answer is RedeemAnswer.USED_UP  # the other one was refunded
+    rest = await till.refunds.refund(booking_id, fence)
+    assert returned(rest) == [("seat", 1, 5100), ("fee", 1, 199)]
+    assert rest.fee_minor == 833
+    assert (await till.booking(booking_id)).state is BookingState.REFUNDED
+    assert await given(till) == 2 * 5100 + 833 + 199
+
+
+async def test_a_refund_that_was_worked_out_before_a_redemption_is_worked_out_again(till: Till) -> None:
+    booking_id, fence = await sold(till, 1, parking=1)
+    ask = till.ledger.payments.ask_refund
+    seen: list[BookingSeen | None] = []
+
+    async def late(refund: Refund, **more: Any) -> Refund:
+        if not seen:
+            await redeemed(till, booking_id)
+        seen.append(more["seen"])
+        return await ask(refund, **more)
+
+    till.ledger.payments.ask_refund = late  # type: ignore[method-assign]
+    refund = await till.refunds.refund(booking_id, fence)
+    assert [one.used for one in seen if one] == [(), (("parking", 1),)]
+    assert (refund.amount_minor, refund.fee_minor) == (5299, 833)
+
+
+async def test_a_cancelled_event_gives_redeemed_add_ons_back_too(till: Till) -> None:
+    booking_id, _ = await sold(till, 1, parking=1)
+    await redeemed(till, booking_id)
+    async for _ in till.refunds.cancel_event(EVENT):
+        pass
+    assert await given(till) == 5100 + 199 + 833
+
+
+async def test_a_redeemed_add_on_brings_nothing_back_when_the_last_seat_is_resold(till: Till) -> None:
+    booking_id, fence = await sold(till, 1, parking=1)
+    await redeemed(till, booking_id)
+    booking = await till.booking(booking_id)
+    assert (await till.refunds.quote_return(booking, [1])).amount_minor == 5100 + 199
+    await till.ledger.returns.begin_return(booking_id, booking.fan, fence, [1], till.clock())
+    (listed,) = await till.ledger.returns.list_return(booking_id, [1], till.clock())
+    assert listed.price_minor == 5100 + 199

@@ -1,5 +1,6 @@
 """Plans as documents, generated, drawn, and on the command line (B1, B13, N1)."""
 
+import itertools
 import json
 import math
 import subprocess
@@ -14,11 +15,11 @@ from typer.testing import CliRunner
 
 from frontrow.boxoffice.seats.event_map import map_bytes
 from frontrow.boxoffice.seats.formats.plan_document import digest, plan_bytes, plan_hash, row_label
-from frontrow.boxoffice.seats.formats.plan_generator import KINDS, generate
+from frontrow.boxoffice.seats.formats.plan_generator import KINDS, PITCH, generate
 from frontrow.boxoffice.seats.formats.plan_reader import BadPlan, decode_plan
 from frontrow.boxoffice.seats.model.map_format import Snapshot, write_snapshot
 from frontrow.boxoffice.seats.model.plan_shapes import AreaShape, Decor, GridShape, row_points
-from frontrow.boxoffice.seats.model.venues import Plan, Row, Seat, SeatFlag, Section, area
+from frontrow.boxoffice.seats.model.venues import Plan, Row, Seat, SeatFlag, Section, SectionKind, area
 from frontrow.boxoffice.seats.plan_svg import to_svg
 from frontrow.cli.event import app, read_plan
 from frontrow.core.errors import InvalidInput
@@ -127,6 +128,15 @@ def test_a_generated_venue_has_exactly_the_asked_seats(kind: str, seats: int) ->
     assert len(set(plan.seat_ids)) == seats
     assert decode_plan(plan_bytes(plan)) == plan
     assert all(0 <= seat.x <= plan.width and 0 <= seat.y <= plan.height for seat in plan.seats)
+
+
+@pytest.mark.parametrize(("kind", "seats"), [("arena", 400), ("arena", 1_500), ("arena", 12_000), ("stadium", 50_000)])
+def test_no_row_of_a_template_has_gaps(kind: str, seats: int) -> None:
+    """Before: one last row of the outer ring kept a third of its seats, two or three times as far apart."""
+    for section in generate(kind, seats).sections:
+        for row in section.rows if section.kind is SectionKind.SEATED else ():
+            apart = [math.dist((a.x, a.y), (b.x, b.y)) for a, b in itertools.pairwise(row.seats)]
+            assert max(apart, default=PITCH) < 1.4 * PITCH, (section.id, row.id)
 
 
 def test_a_stadium_of_50_000_seats_is_one_small_document() -> None:

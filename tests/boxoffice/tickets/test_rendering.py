@@ -137,6 +137,12 @@ def test_a_ticket_prints_its_type_and_price_without_embedding_a_font() -> None:
     assert b"/WinAnsiEncoding" in pdf
 
 
+def test_the_add_ons_of_the_booking_are_printed() -> None:
+    one = replace(sheet(issued(1)[0]), event_name="Aurora", add_ons=("2 × Dinner", "1 × Parking"))
+    said = [text.encode("latin-1").decode("windows-1252") for text in core_texts(tickets_pdf([one]))]
+    assert said[said.index("Add-ons of the booking") + 1] == "2 × Dinner, 1 × Parking"
+
+
 def test_every_letter_is_printed_or_replaced_and_the_shipped_fonts_have_the_languages_letters() -> None:
     assert printable("Zoë Żuławski") == "Zoë Żuławski"
     assert printable("e\u0301") == "é"

@@ -227,6 +227,19 @@ def test_a_google_link_is_signed_and_contains_the_event_and_the_ticket() -> None
     assert [part["defaultValue"]["value"] for part in ticket["seatInfo"].values()] == ["A", "1", "7"]
 
 
+def test_add_ons_of_the_booking_are_on_both_passes() -> None:
+    with_some = replace(two_tickets()[0], add_ons=("2 × Dinner", "1 × Parking"), event_name="Aurora Live")
+    bundle = files_of(make_apple_passes([with_some, two_tickets()[1]], ISSUER, read_apple_keys(GIVEN, NOW).signer))
+    backs = [json.loads(files_of(body)["pass.json"])["eventTicket"]["backFields"] for body in bundle.values()]
+    shown = [[field["value"] for field in back if field["key"] == "add_ons"] for back in backs]
+    assert shown == [["2 × Dinner, 1 × Parking"], []], "a ticket without any says nothing of them"
+    read = read_google_keys(GoogleKeysGiven(ISSUER_ID, service_account()))
+    roomy = replace(with_some, venue_name="", city="")  # a link is short: the place comes before add-ons
+    link = make_google_link(roomy, PassAccount(read.issuer_id, read.client_email, "Waldbühne"), read.signer, NOW)
+    (ticket,) = saved(link)["payload"]["eventTicketObjects"]
+    assert [module["body"] for module in ticket["textModulesData"]] == ["2 × Dinner, 1 × Parking"]
+
+
 @pytest.mark.parametrize("length", [10, 80, 200])
 def test_a_link_with_long_names_leaves_out_what_does_not_fit_but_never_the_code(length: int) -> None:
     read = read_google_keys(GoogleKeysGiven(ISSUER_ID, service_account()))

@@ -1,24 +1,30 @@
 """Who gets which freed seats, and the lottery: pure (B11)."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from frontrow.boxoffice.holds.model.bookings import BookingState
 from frontrow.boxoffice.holds.model.requested_seats import Wish, masks_for
 from frontrow.boxoffice.seats.model.best_seats import layouts
-from frontrow.boxoffice.waitlist.model.waitlist import (
+from frontrow.boxoffice.waitlist.model.offers import (
     MAX_LAPSES,
     OFFER_MOVES,
-    EntryState,
-    NewEntry,
     Offer,
     OfferMove,
     OfferState,
-    WaitlistEntry,
-    WaitOrder,
     due_move,
     entry_after,
+)
+from frontrow.boxoffice.waitlist.model.waitlist import (
+    MAX_SECTIONS,
+    EntryState,
+    NewEntry,
+    WaitlistEntry,
+    WaitOrder,
     lottery_rank,
     rules_for,
     seed_hash,
@@ -167,3 +173,61 @@ def test_what_can_never_be_right_is_refused() -> None:
     ):
         with pytest.raises(InvalidInput):
             bad.check()
+
+
+@pytest.mark.parametrize(
+    ("changes", "param"),
+    [
+        ({"id": ""}, "fan"),
+        ({"event_id": ""}, "fan"),
+        ({"fan": ""}, "fan"),
+        ({"id": "a\0"}, "fan"),
+        ({"fan": "a\0"}, "fan"),
+        ({"seat_count": 0}, "count"),
+        ({"sections": ("A",) * (MAX_SECTIONS + 1)}, "sections"),
+        ({"sections": ("A|B",)}, "sections"),
+        ({"sections": ("",)}, "sections"),
+    ],
+)
+def test_an_entry_that_can_never_be_valid_names_its_field(changes: dict[str, Any], param: str) -> None:
+    new = NewEntry("wle_1", "evt_1", "ada", 1)
+    new.check()
+    replace(new, sections=("A",) * MAX_SECTIONS).check()
+    with pytest.raises(InvalidInput) as refused:
+        replace(new, **changes).check()
+    assert refused.value.param == param
+
+
+def test_the_same_wish_has_the_same_count_sections_and_willingness_to_part() -> None:
+    mine = entry(1, 2, "A", "B")
+    wish = NewEntry("wle_2", "evt_1", "ada", 2, ("B", "A"))
+    assert mine.same_wish(wish)
+    for changes in ({"seat_count": 1}, {"sections": ("A",)}, {"split_ok": True}):
+        assert not mine.same_wish(replace(wish, **changes))
+
+
+def test_the_next_offer_of_an_entry_has_the_same_ids_on_every_server_and_other_ones_next_time() -> None:
+    one = entry(1)
+    offer, booking = one.next_offer_ids()
+    assert (offer[:4], booking[:4], len(offer), len(booking)) == ("ofr_", "bkg_", 30, 30)
+    assert one.next_offer_ids() == entry(1).next_offer_ids()
+    assert offer[4:] != booking[4:]
+    assert {offer, booking}.isdisjoint(replace(one, offers_made=1).next_offer_ids())
+    assert {offer, booking}.isdisjoint(entry(2).next_offer_ids())
+
+
+def test_a_pool_counts_what_is_free_by_section() -> None:
+    seats = pool(1, 2, 9)
+    assert (seats.free, seats.free_by_section()) == (3, {"A": 2, "B": 1})
+    seats.block([1])
+    assert (seats.free, seats.free_by_section()) == (2, {"A": 1, "B": 1})
+    seats.block([2])
+    assert seats.free_by_section() == {"B": 1}
+    seats.free_again([1])
+    assert seats.free_by_section() == {"A": 1, "B": 1}
+
+
+def test_an_offer_is_open_until_its_end() -> None:
+    offer = Offer("ofr_1", "wle_1", "evt_1", "ada", "bkg_1", OfferState.OPEN, 100, 1, (1,), BookingState.HELD, 200)
+    assert (offer.open(99), offer.open(100)) == (True, False)
+    assert not replace(offer, state=OfferState.CLAIMED).open(99)

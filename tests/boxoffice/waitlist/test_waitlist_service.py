@@ -11,12 +11,11 @@ from frontrow.boxoffice.events.model.events import EventStatus, NotOnSale
 from frontrow.boxoffice.facts.model import OfferClaimed, OfferLapsed, OfferMade
 from frontrow.boxoffice.holds.model.bookings import BookingState
 from frontrow.boxoffice.holds.model.requested_seats import CapReached
+from frontrow.boxoffice.waitlist.model.offers import OfferNotFound, OfferOver
 from frontrow.boxoffice.waitlist.model.waitlist import (
     AlreadyWaiting,
     EntryState,
     NotWaiting,
-    OfferNotFound,
-    OfferOver,
     SeatsStillFree,
     WaitOrder,
     rules_for,
@@ -37,7 +36,7 @@ from tests.boxoffice.waiting import (
     sold_out,
 )
 
-FIVE_MINUTES_S = 300
+OFFER_S = 15 * 60
 
 
 @pytest.fixture
@@ -73,7 +72,7 @@ async def test_an_offer_passes_on_until_somebody_claims_it(waiting: Waiting) -> 
         await waiting.list.join(EVENT, fan, 1)
     await refund_seat(waiting, "s0")
     await waiting.worker.sweep()
-    clock_of(waiting).advance(FIVE_MINUTES_S, us=-1)
+    clock_of(waiting).advance(OFFER_S, us=-1)
     await waiting.worker.sweep()
     assert await waiting.offered("ada", "bob", "cyd") == {"ada": (0,)}
     clock_of(waiting).advance(us=1)
@@ -86,7 +85,7 @@ async def test_an_offer_passes_on_until_somebody_claims_it(waiting: Waiting) -> 
     assert 0 not in await waiting.shop.taken()
     await waiting.worker.sweep()
     assert await waiting.offered("ada", "bob", "cyd") == {"ada": (0,)}, "ada is first in line and did not have it last"
-    clock_of(waiting).advance(FIVE_MINUTES_S)
+    clock_of(waiting).advance(OFFER_S)
     await waiting.worker.sweep()  # ada did not answer twice: she is out; bob has the seat again, cyd never yet
     assert await waiting.offered("ada", "bob", "cyd") == {"bob": (0,)}
     with pytest.raises(NotWaiting):
@@ -95,16 +94,25 @@ async def test_an_offer_passes_on_until_somebody_claims_it(waiting: Waiting) -> 
     assert [(fact.fan, fact.last) for fact in lapsed] == [("ada", False), ("ada", True)]
 
 
+async def test_accepting_an_offer_early_takes_no_time_away(waiting: Waiting) -> None:
+    await waiting.list.join(EVENT, "ada", 1, sections=["A"])
+    await refund_seat(waiting, "s1")
+    await waiting.worker.sweep()
+    (offer,) = await waiting.list.offers(EVENT, "ada")
+    claimed = await waiting.list.claim(offer.id, "ada")
+    assert claimed.hold_expires_at_us == offer.expires_at_us == waiting.clock() + OFFER_S * 1_000_000
+
+
 async def test_a_claimed_offer_is_an_ordinary_hold_ready_for_checkout(waiting: Waiting) -> None:
     await waiting.list.join(EVENT, "ada", 2, sections=["A"])
     for fan in ("s1", "s2"):
         await refund_seat(waiting, fan)
     await waiting.worker.sweep()
     (offer,) = await waiting.list.offers(EVENT, "ada")
-    clock_of(waiting).advance(FIVE_MINUTES_S, us=-1)
+    clock_of(waiting).advance(OFFER_S, us=-1)
     claimed = await waiting.list.claim(offer.id, "ada")
     assert claimed.hold_expires_at_us == waiting.clock() + 600_000_000
-    clock_of(waiting).advance(FIVE_MINUTES_S)
+    clock_of(waiting).advance(300)  # the offer's time is over, the hold's is not
     await waiting.expiry.sweep()
     await waiting.worker.sweep()
     assert {1, 2} <= await waiting.shop.taken()
@@ -127,7 +135,7 @@ async def test_a_late_claim_is_gone_and_the_seat_is_the_next_ones(waiting: Waiti
     await refund_seat(waiting, "s0")
     await waiting.worker.sweep()
     (offer,) = await waiting.list.offers(EVENT, "ada")
-    clock_of(waiting).advance(FIVE_MINUTES_S)
+    clock_of(waiting).advance(OFFER_S)
     with pytest.raises(OfferOver) as over:
         await waiting.list.claim(offer.id, "ada")
     assert over.value.http_status == 410

@@ -153,4 +153,22 @@ MUTANTS = (
             "tests/boxoffice/adapters/ledger/test_archives.py::test_a_file_goes_back_only_into_the_ledger_that_has_its_event[sqlite]",
         ),
     ),
+    Mutant(
+        "a file that does not wait for the disk",
+        "a commit is on disk before it is answered",
+        "boxoffice/adapters/ledger/engine/sqlite.py",
+        '    "PRAGMA synchronous = FULL",',
+        '    "PRAGMA synchronous = NORMAL",',
+        ("tests/boxoffice/adapters/ledger/test_durability.py::test_every_connection_to_a_file_waits_for_the_disk",),
+    ),
+    Mutant(
+        "a writer that does not wait for PostgreSQL's disk",
+        "a commit is on disk before it is answered",
+        "boxoffice/adapters/ledger/engine/postgres.py",
+        '    "synchronous_commit": "on",\n',
+        "",
+        (
+            "tests/boxoffice/adapters/ledger/test_durability.py::test_every_writer_waits_for_postgresql_even_if_its_database_does_not",
+        ),
+    ),
 )

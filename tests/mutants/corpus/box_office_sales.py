@@ -118,7 +118,7 @@ MUTANTS = (
     Mutant(
         "a sale for cash that the provider refunds",
         "money goes back the way it came",
-        "boxoffice/organiser/model/box_office_sales.py",
+        "boxoffice/refunds/model/refund_rules.py",
         "if any(one.provider == EXTERNAL for one in payments):",
         "if not payments:",
         (
@@ -138,7 +138,7 @@ MUTANTS = (
     Mutant(
         "totals without refunds",
         "the till's totals are the money in it",
-        "boxoffice/adapters/ledger/organiser/organiser.sql",
+        "boxoffice/adapters/ledger/organiser/organiser_statements.sql",
         ("AND f.refund_state = 'done')), 0)\nFROM bookings AS b"),
         ("AND f.refund_state = 'failed')), 0)\nFROM bookings AS b"),
         (
@@ -148,7 +148,7 @@ MUTANTS = (
     Mutant(
         "totals of other days",
         "the till's totals are those of the time asked for",
-        "boxoffice/adapters/ledger/organiser/organiser.sql",
+        "boxoffice/adapters/ledger/organiser/organiser_statements.sql",
         ("AND b.confirmed_at_us >= :from_us AND b.confirmed_at_us < :before_us\nGROUP BY 1, 2 ORDER BY 1, 2"),
         ("AND b.confirmed_at_us < :before_us\nGROUP BY 1, 2 ORDER BY 1, 2"),
         (

@@ -6,7 +6,7 @@ MUTANTS = (
     Mutant(
         "the last edit wins",
         "nobody overwrites another's change",
-        "boxoffice/adapters/ledger/organiser/organiser.sql",
+        "boxoffice/adapters/ledger/organiser/organiser_statements.sql",
         ("FROM :rows WHERE e.id = r.id AND e.document = r.was_document\nRETURNING e.id\n\n-- name: add_cancellations"),
         ("FROM :rows WHERE e.id = r.id\nRETURNING e.id\n\n-- name: add_cancellations"),
         (
@@ -44,7 +44,7 @@ MUTANTS = (
     Mutant(
         "another organiser's venue",
         "a venue is its organiser's",
-        "boxoffice/adapters/ledger/organiser/organiser.sql",
+        "boxoffice/adapters/ledger/organiser/organiser_statements.sql",
         "WHERE v.id = :id AND v.organiser_id = :organiser_id\n",
         "WHERE v.id = :id AND :organiser_id <> ''\n",
         (
@@ -54,7 +54,7 @@ MUTANTS = (
     Mutant(
         "a cancelled event takes holds",
         "nothing of a cancelled event is held",
-        "boxoffice/adapters/ledger/holds/holds.sql",
+        "boxoffice/adapters/ledger/holds/hold_statements.sql",
         (
             "r.made_by, r.now_us, r.now_us, r.expires_at_us, r.price_lines\n"
             "FROM :rows WHERE NOT EXISTS (SELECT 1 FROM events AS e WHERE e.id = r.event_id AND e.event_state = 'cancelled')\n"

@@ -20,15 +20,15 @@ MUTANTS = (
         (
             "        if not self._keys.signed(ticket.kid, signed_text(ticket.body), ticket.signature):\n"
             "            return GateVerdict.FORGED, None\n"
-            "        return check_rotating_code(ticket, self._secret"
+            "        if self.bundle.block_disputed"
         ),
-        "        return check_rotating_code(ticket, self._secret",
+        "        if self.bundle.block_disputed",
         ("tests/boxoffice/gate/test_gate_check.py::test_a_ticket_that_somebody_else_signed_is_forged_at_every_gate",),
     ),
     Mutant(
         "a ticket is let in twice",
         "a ticket admits once",
-        "boxoffice/adapters/ledger/organiser/organiser.sql",
+        "boxoffice/adapters/ledger/organiser/organiser_statements.sql",
         "  AND (t.scanned_at_us IS NULL OR (r.again = 1 AND t.left_at_us IS NOT NULL))\n",
         "\n",
         (
@@ -53,6 +53,26 @@ MUTANTS = (
         "    return GateVerdict.WELCOME\n",
         (
             "tests/boxoffice/organiser/test_gate_api.py::test_b10_the_number_of_a_ticket_with_a_rotating_code_lets_nobody_in",
+        ),
+    ),
+    Mutant(
+        "an add-on is handed out again and again",
+        "an add-on is handed out as often as it was bought",
+        "boxoffice/gate/model/redemptions.py",
+        "if quantity <= found.left else",
+        "if quantity <= found.bought else",
+        (
+            "tests/boxoffice/adapters/ledger/test_redemption_book.py::test_redemption_book[sqlite-of_many_gates_as_many_hand_out_as_were_bought]",
+        ),
+    ),
+    Mutant(
+        "an undone redemption still counts",
+        "what was undone may be handed out again",
+        "boxoffice/gate/model/redemptions.py",
+        "        return not self.refused and self.undone_at_us is None",
+        "        return not self.refused",
+        (
+            "tests/boxoffice/adapters/ledger/test_redemption_book.py::test_redemption_book[sqlite-an_undone_redemption_may_be_made_again_under_a_new_id]",
         ),
     ),
 )

@@ -14,7 +14,7 @@ MUTANTS = (
     Mutant(
         "only the newest fence confirms, or any",
         "only the newest fence confirms",
-        "boxoffice/adapters/ledger/holds/holds.sql",
+        "boxoffice/adapters/ledger/holds/hold_statements.sql",
         " AND b.fence = r.fence AND b.state = r.from_state\n",
         " AND b.state = r.from_state\n",
         ("tests/boxoffice/adapters/ledger/test_contract.py::test_ledger[sqlite-only_the_fence_of_the_hold_moves_it]",),
@@ -22,7 +22,7 @@ MUTANTS = (
     Mutant(
         "a payment confirmed at the hold's end",
         "a hold ends at its instant",
-        "boxoffice/adapters/ledger/holds/holds.sql",
+        "boxoffice/adapters/ledger/holds/hold_statements.sql",
         "AND (r.needs_live = 0 OR b.hold_expires_at_us > r.now_us)\n",
         "AND (r.needs_live = 0 OR b.hold_expires_at_us >= r.now_us)\n",
         (
@@ -32,7 +32,7 @@ MUTANTS = (
     Mutant(
         "a booking sold without all its seats",
         "a booking is sold with all its seats",
-        "boxoffice/adapters/ledger/holds/holds.sql",
+        "boxoffice/adapters/ledger/holds/hold_statements.sql",
         "    OR (b.seat_count = (SELECT coalesce(sum(s.active), 0) FROM booking_seats AS s",
         "    OR (b.seat_count >= (SELECT coalesce(sum(s.active), 0) FROM booking_seats AS s",
         ("tests/faults/test_three_layers.py::test_with_one_layer_off_the_other_two_still_hold[where]",),

@@ -28,6 +28,9 @@ MUTANTS = (
     plain_index("sale_signups_once", "an address signs up once", "v0016_signups"),
     plain_index("one_transfer_per_ticket", "a ticket is on its way to one person", "v0023_ticket_transfers"),
     plain_index("one_invoice_per_sale_and_refund", "a sale has one invoice", "v0030_invoices"),
+    plain_index(
+        "one_payment_account_per_organiser", "an organiser has one account for new payments", "v0046_own_accounts"
+    ),
     not_unique(
         "seats (plan_hash, seat_id)",
         "a seat's name means one seat",

@@ -90,7 +90,7 @@ MUTANTS = (
     Mutant(
         "another organiser's invoice by its number",
         "an invoice is its organiser's",
-        "boxoffice/adapters/ledger/checkout/invoices.sql",
+        "boxoffice/adapters/ledger/checkout/invoice_statements.sql",
         "WHERE i.organiser_id = :organiser_id AND i.number = :number",
         "WHERE i.number = :number AND :organiser_id <> ''",
         (

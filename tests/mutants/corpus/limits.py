@@ -74,7 +74,7 @@ MUTANTS = (
     Mutant(
         "a forged address",
         "nobody chooses the address they are counted by",
-        "limits/http/client.py",
+        "limits/http/client_address.py",
         ("            if not self._in_trusted(hop.strip()):\n                break\n"),
         "",
         (
@@ -84,9 +84,36 @@ MUTANTS = (
     Mutant(
         "a household of addresses",
         "an IPv6 network is one client",
-        "limits/http/client.py",
+        "limits/http/client_address.py",
         'kept = int.from_bytes(packed, "big") >> (128 - ipv6_prefix) << (128 - ipv6_prefix)',
         'kept = int.from_bytes(packed, "big")',
         ("tests/limits/test_client_address.py::test_l2_ipv6_rotation_inside_one_64_stays_one_client",),
+    ),
+    Mutant(
+        "a lease is handed out again and again",
+        "a lease is given back once",
+        "limits_service/leases.py",
+        "self._open.pop(lease_id, (0.0, None))",
+        "self._open.get(lease_id, (0.0, None))",
+        ("tests/limits/service/test_leases.py::TestMemory::test_a_lease_is_handed_out_once",),
+    ),
+    Mutant(
+        "a rule book put over another one",
+        "two operators do not overwrite each other",
+        "limits/stores/rule_versions.py",
+        "            if newest != seen:",
+        "            if newest < seen:",
+        ("tests/limits/test_rule_versions.py::test_one_of_fifty_operators_wins",),
+    ),
+    Mutant(
+        "drops that do not matter",
+        "a limit never grows in a window with drops",
+        "limits/adaptive/controllers.py",
+        "        if sample.drops or late:",
+        "        if late:",
+        (
+            "tests/limits/test_adaptive_controllers.py::test_o7_aimd_adds_one_and_takes_a_tenth",
+            "tests/limits/test_adaptive_controllers.py::test_o7_a_window_of_drops_never_raises_the_limit",
+        ),
     ),
 )

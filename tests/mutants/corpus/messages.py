@@ -6,7 +6,7 @@ MUTANTS = (
     Mutant(
         "a mail that was sent is sent again",
         "one message per fact",
-        "boxoffice/adapters/ledger/messages/messages.sql",
+        "boxoffice/adapters/ledger/messages/message_statements.sql",
         (
             "FROM :rows WHERE d.number = r.number AND coalesce(d.delivery_state, '') = 'waiting'\n"
             "\n"
@@ -20,21 +20,21 @@ MUTANTS = (
     Mutant(
         "a lease that ended is renewed",
         "a mail is sent by one worker",
-        "boxoffice/adapters/ledger/messages/messages.sql",
+        "boxoffice/adapters/ledger/messages/message_statements.sql",
         " AND d.leased_until_us > r.now_us\n",
         "\n",
         (
-            "tests/boxoffice/adapters/ledger/test_message_book.py::test_message_book[sqlite-a_lane_is_leased_to_one_worker_and_no_lane_waits_for_another]",
+            "tests/boxoffice/adapters/ledger/test_message_book.py::test_message_book[sqlite-a_lane_is_claimed_to_one_worker_and_no_lane_waits_for_another]",
         ),
     ),
     Mutant(
         "a lane that two workers send",
         "a mail is sent by one worker",
-        "boxoffice/adapters/ledger/messages/messages.sql",
+        "boxoffice/adapters/ledger/messages/message_statements.sql",
         "        WHERE busy.kind = :kind AND busy.delivery_state = 'waiting' AND busy.leased_until_us > :now_us)",
         "        WHERE busy.kind = :kind AND busy.delivery_state = 'sent' AND busy.leased_until_us > :now_us)",
         (
-            "tests/boxoffice/adapters/ledger/test_message_book.py::test_message_book[sqlite-a_lane_is_leased_to_one_worker_and_no_lane_waits_for_another]",
+            "tests/boxoffice/adapters/ledger/test_message_book.py::test_message_book[sqlite-a_lane_is_claimed_to_one_worker_and_no_lane_waits_for_another]",
         ),
     ),
     Mutant(
@@ -109,7 +109,7 @@ MUTANTS = (
     Mutant(
         "who bought after the message gets it",
         "a message goes to who had tickets then",
-        "boxoffice/adapters/ledger/messages/buyer_messages.sql",
+        "boxoffice/adapters/ledger/messages/buyer_message_statements.sql",
         "  AND coalesce(b.confirmed_at_us, 0) <= :bought_by_us AND (:booking_id",
         "  AND :bought_by_us > 0 AND (:booking_id",
         (
@@ -119,7 +119,7 @@ MUTANTS = (
     Mutant(
         "a message to who gave the ticket away",
         "a message goes to who has the ticket",
-        "boxoffice/adapters/ledger/messages/buyer_messages.sql",
+        "boxoffice/adapters/ledger/messages/buyer_message_statements.sql",
         (
             "SELECT b.fence, b.id, b.fan, t.transfer_id,\n"
             "  CASE WHEN t.transfer_id = '' THEN coalesce(c.email, '') ELSE coalesce(x.email, '') END\n"

@@ -4,6 +4,26 @@ from tests.mutants.mutant import Mutant
 
 MUTANTS = (
     Mutant(
+        "a declined card of before cancels what a later card paid",
+        "what is paid is sold",
+        "boxoffice/payments/payment_driver.py",
+        "superseded=latest.id != payment.id))[1]",
+        "superseded=False))[1]",
+        (
+            "tests/boxoffice/payments/test_declines.py::test_a_declined_card_of_before_does_not_cancel_what_a_later_card_paid[webhook]",
+        ),
+    ),
+    Mutant(
+        "the object of a declined card of before still takes cards",
+        "nobody is charged twice",
+        "boxoffice/checkout/checkout.py",
+        "                await self.driver.drive_any(payment)\n            await self.driver",
+        "                await self.records.save(self.records.reschedule(payment))\n            await self.driver",
+        (
+            "tests/boxoffice/payments/test_declines.py::test_a_declined_card_of_before_does_not_cancel_what_a_later_card_paid[worker]",
+        ),
+    ),
+    Mutant(
         "the fact of a late payment is lost after a conflict",
         "who paid too late is told once",
         "boxoffice/adapters/ledger/payments/payment_transactions.py",
@@ -42,7 +62,7 @@ MUTANTS = (
         "at rest no card has money reserved",
         "boxoffice/payments/provider_calls.py",
         (
-            '                await self._provider.void(payment.ref, payment.key("void"))\n'
+            '                await self._providers.of(payment).void(payment.ref, payment.key("void"))\n'
             "                updated = await self._save("
         ),
         "                updated = await self._save(",
@@ -101,7 +121,7 @@ MUTANTS = (
     Mutant(
         "a version written over another",
         "each save is a compare and set",
-        "boxoffice/adapters/ledger/payments/payments.sql",
+        "boxoffice/adapters/ledger/payments/payment_statements.sql",
         "WHERE p.id = r.id{ AND p.event_id = d.event_id} AND p.version = r.version - 1\n",
         "WHERE p.id = r.id{ AND p.event_id = d.event_id}\n",
         (

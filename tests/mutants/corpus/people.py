@@ -6,7 +6,7 @@ MUTANTS = (
     Mutant(
         "a code that works twice",
         "a second factor works once",
-        "boxoffice/adapters/ledger/people/people.sql",
+        "boxoffice/adapters/ledger/people/people_statements.sql",
         "WHERE s.id = r.id AND s.totp_step < r.totp_step RETURNING",
         "WHERE s.id = r.id AND s.totp_step <= r.totp_step RETURNING",
         (
@@ -36,7 +36,7 @@ MUTANTS = (
     Mutant(
         "a password change over another one",
         "of two changes at once one wins",
-        "boxoffice/adapters/ledger/people/people.sql",
+        "boxoffice/adapters/ledger/people/people_statements.sql",
         "WHERE s.id = r.id AND s.password_hash = r.old_hash RETURNING s.id",
         "WHERE s.id = r.id RETURNING s.id",
         ("tests/boxoffice/people/test_people_book.py::test_people_book[sqlite-of_two_password_changes_one_wins]",),
@@ -44,7 +44,7 @@ MUTANTS = (
     Mutant(
         "a magic link in any browser",
         "a link works in the browser that asked",
-        "boxoffice/adapters/ledger/people/people.sql",
+        "boxoffice/adapters/ledger/people/people_statements.sql",
         "WHERE m.secret_hash = r.secret_hash AND m.browser_hash = r.browser_hash AND",
         "WHERE m.secret_hash = r.secret_hash AND",
         ("tests/boxoffice/people/test_people_services.py::test_a_magic_link_works_once_in_its_browser_and_in_time",),
@@ -52,7 +52,7 @@ MUTANTS = (
     Mutant(
         "a key that outlives its maker",
         "a key ends with its maker",
-        "boxoffice/adapters/ledger/people/people.sql",
+        "boxoffice/adapters/ledger/people/people_statements.sql",
         (
             "SELECT k.id, k.organiser_id, k.name, k.scopes, k.made_by, k.created_at_us, k.ends_at_us, k.used_at_us, s.role\n"
             "FROM api_keys AS k LEFT JOIN staff AS s ON s.id = k.made_by AND s.organiser_id = k.organiser_id\n"
@@ -66,5 +66,29 @@ MUTANTS = (
         (
             "tests/boxoffice/people/test_people_book.py::test_people_book[sqlite-an_api_key_can_do_what_its_maker_still_can]",
         ),
+    ),
+    Mutant(
+        "somebody forgotten keeps their devices",
+        "whoever asks to be forgotten is",
+        "boxoffice/adapters/ledger/people/people_book.py",
+        '        "drop_push",\n',
+        "",
+        ("tests/boxoffice/people/test_erasure.py::test_nothing_that_names_a_person_is_left_in_any_table",),
+    ),
+    Mutant(
+        "a transfer still names who was forgotten",
+        "whoever asks to be forgotten is",
+        "boxoffice/adapters/ledger/people/people_book.py",
+        '        yield Query("forget_transfers_to", [(email, now_us)])\n',
+        "",
+        ("tests/boxoffice/people/test_erasure.py::test_nothing_that_names_a_person_is_left_in_any_table",),
+    ),
+    Mutant(
+        "the box office may change the team",
+        "a role may do what was decided",
+        "boxoffice/people/model/roles.py",
+        '"codes:write", "figures:read", "door:scan"}',
+        '"codes:write", "figures:read", "door:scan", "team:write"}',
+        ("tests/security/test_authorisation_matrix.py::test_what_a_role_may_do_is_decided_here_too",),
     ),
 )

@@ -4,6 +4,16 @@ from tests.mutants.mutant import Mutant
 
 MUTANTS = (
     Mutant(
+        "disputed money is refunded",
+        "nothing is refunded that a bank has taken back",
+        "boxoffice/refunds/payouts.py",
+        "        if not is_disputed(disputes):\n",
+        "        if True:\n",
+        (
+            "tests/boxoffice/payments/test_disputes.py::test_a_cancelled_event_waits_for_its_disputes_and_owes_nothing_for_what_was_lost",
+        ),
+    ),
+    Mutant(
         "a half-finished return takes a ticket that was accepted",
         "a ticket belongs to whoever accepted it",
         "boxoffice/adapters/ledger/refunds/return_transactions.py",
@@ -17,8 +27,8 @@ MUTANTS = (
         "a percentage fee rounded per seat",
         "a refund and what is kept of it add up",
         "boxoffice/refunds/model/refund_rules.py",
-        "share = Money(left, booking.currency).percent(policy.fee_basis_points).minor",
-        "share = sum(Money(paid.seats[seat], booking.currency).percent(policy.fee_basis_points).minor for seat in choice.seats)",
+        "policy.fee_of(Money(left, booking.currency), len(choice.seats))",
+        "sum(policy.fee_of(Money(paid.seats[seat], booking.currency), 1) for seat in choice.seats)",
         (
             "tests/boxoffice/refunds/test_refund_lines.py::test_a_percentage_is_kept_of_the_whole_refund_and_not_of_each_seat",
         ),
@@ -47,8 +57,8 @@ MUTANTS = (
         "a refund of what was returned in between",
         "captured less refunded is what tickets cost",
         "boxoffice/adapters/ledger/payments/payment_transactions.py",
-        "if ask.worth_minor is not None and ask.worth_minor != booking.amount_minor:",
-        "if ask.worth_minor is not None and ask.worth_minor < 0:",
+        "if ask.seen is not None and ask.seen.worth_minor != booking.amount_minor:",
+        "if ask.seen is not None and ask.seen.worth_minor < 0:",
         (
             "tests/boxoffice/refunds/test_refunds_by_line.py::test_a_refund_that_was_worked_out_before_a_return_is_worked_out_again[sqlite]",
         ),
@@ -108,6 +118,26 @@ MUTANTS = (
         "",
         (
             "tests/boxoffice/adapters/ledger/test_payment_book.py::test_payments_on_sqlite[a_partial_refund_shrinks_the_booking]",
+        ),
+    ),
+    Mutant(
+        "used parking is lost to the organiser",
+        "what was redeemed stays paid",
+        "boxoffice/refunds/model/refund_rules.py",
+        "most = paid.used_minor if left_minor is None else min(paid.used_minor, left_minor - worth)",
+        "most = 0",
+        (
+            "tests/boxoffice/refunds/test_refund_rules.py::test_what_was_redeemed_stays_with_the_organiser_as_far_as_it_is_still_paid",
+        ),
+    ),
+    Mutant(
+        "fees of a cancelled event are kept",
+        "nobody keeps anything of a cancelled event",
+        "boxoffice/refunds/model/refund_rules.py",
+        "by_policy and event.status is not EventStatus.CANCELLED",
+        "by_policy",
+        (
+            "tests/boxoffice/refunds/test_refund_rules.py::test_what_a_policy_keeps_is_never_more_than_the_refund_is_worth",
         ),
     ),
 )

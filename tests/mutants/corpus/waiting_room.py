@@ -30,6 +30,24 @@ MUTANTS = (
         ("tests/waitingroom/service/test_leader_gap.py::test_w13_nobody_is_admitted_before_the_audit_has_the_slide",),
     ),
     Mutant(
+        "a window that fell counts as newer by its slide number",
+        "positions never get worse",
+        "waitingroom/service/recovery.py",
+        "state.slide_no < seen.slide_no or fewer or windows_fell(state, seen)",
+        "state.slide_no < seen.slide_no or fewer",
+        ("tests/waitingroom/service/test_room_cache.py::test_a_window_that_fell_is_not_shown_whatever_its_slide",),
+    ),
+    Mutant(
+        "a new leader believes a store that lost slides",
+        "positions never get worse",
+        "waitingroom/service/leader.py",
+        "        if leads and event not in self._led:\n            lost",
+        "        if False:\n            lost",
+        (
+            "tests/waitingroom/service/test_recovery.py::test_f7_a_new_leader_whose_store_lost_slides_does_not_move_the_window_a_second_time",
+        ),
+    ),
+    Mutant(
         "two leaders slide once each",
         "a slide is made once",
         "waitingroom/stores/lua/slide.lua",
@@ -147,5 +165,61 @@ MUTANTS = (
         (
             "tests/waitingroom/model/test_admission.py::test_w3_nothing_is_due_before_the_interval_and_one_window_after_many",
         ),
+    ),
+    Mutant(
+        "an idle visit ends though nobody waits",
+        "an idle visit ends only for somebody",
+        "waitingroom/model/room_state.py",
+        "        return self.phase is Phase.OPEN and bool(self.knocking or any(lane.waiting for lane in self.lanes))",
+        "        return True",
+        (
+            "tests/waitingroom/model/test_room_state.py::test_a_place_in_the_shop_is_wanted_while_somebody_could_come_in",
+        ),
+    ),
+    Mutant(
+        "slides of a count that are merged",
+        "by count each slide is one of the last",
+        "waitingroom/model/admission.py",
+        "grace_us=0 if config.active_windows else grace_us)",
+        "grace_us=grace_us)",
+        (
+            "tests/waitingroom/model/test_slide_plans.py::test_w2_by_count_no_slide_is_merged_and_the_lower_edge_follows_at_once",
+        ),
+    ),
+    Mutant(
+        "a hand-over is exchanged twice",
+        "a copied URL admits nobody twice",
+        "waitingroom/stores/lua/visit.lua",
+        "if redis.call('ZADD', KEYS[9], 'NX', int(ask.till), ask.hold) == 0 then return 'already' end",
+        "redis.call('ZADD', KEYS[9], 'NX', int(ask.till), ask.hold)",
+        (
+            "tests/waitingroom/stores/test_store_contract.py::TestStores::test_a_hand_over_is_exchanged_once_by_fifty_who_try_at_once[redis]",
+        ),
+    ),
+    Mutant(
+        "a hand-over for any browser",
+        "a copied URL admits nobody",
+        "waitingroom/service/hand_overs.py",
+        "        if not fits(verifier, given.bind):\n",
+        "        if not verifier:\n",
+        (
+            "tests/web/room/test_hand_overs.py::test_a_copied_url_is_of_no_use_without_the_verifier_and_is_not_used_up_by_it",
+        ),
+    ),
+    Mutant(
+        "a connector leads to another site",
+        "no open redirect",
+        "waitingroom/protect/connector.py",
+        'return Decision("strip", location=wanted(page))',
+        'return Decision("strip", location=page)',
+        ("tests/shop_connectors/test_vectors.py::test_the_checked_in_vectors_are_those_of_the_reference",),
+    ),
+    Mutant(
+        "a pass of another shop is good",
+        "a pass is for one shop",
+        "waitingroom/protect/connector.py",
+        'if claims["shop"] != setup.shop or claims["aud"]',
+        'if claims["aud"]',
+        ("tests/shop_connectors/test_vectors.py::test_the_checked_in_vectors_are_those_of_the_reference",),
     ),
 )

@@ -22,7 +22,7 @@ MUTANTS = (
     Mutant(
         "unanswered offers without end",
         "an entry leaves the line after its last lapse",
-        "boxoffice/waitlist/model/waitlist.py",
+        "boxoffice/waitlist/model/offers.py",
         "if move is OfferMove.LAPSE and lapses + 1 >= MAX_LAPSES:",
         "if move is OfferMove.LAPSE and lapses > MAX_LAPSES:",
         ("tests/boxoffice/waitlist/test_waitlist_service.py::test_an_offer_passes_on_until_somebody_claims_it",),
@@ -30,7 +30,7 @@ MUTANTS = (
     Mutant(
         "who declines loses the place",
         "declining keeps the place in line",
-        "boxoffice/waitlist/model/waitlist.py",
+        "boxoffice/waitlist/model/offers.py",
         "    if move is OfferMove.WITHDRAW:\n",
         "    if move in (OfferMove.WITHDRAW, OfferMove.DECLINE):\n",
         ("tests/boxoffice/waitlist/test_waitlist_service.py::test_an_offer_passes_on_until_somebody_claims_it",),
@@ -93,7 +93,7 @@ MUTANTS = (
     Mutant(
         "the line out of order",
         "the line is served in its order",
-        "boxoffice/adapters/ledger/waitlist/waitlist.sql",
+        "boxoffice/adapters/ledger/waitlist/waitlist_statements.sql",
         ("ORDER BY w.rank, w.number LIMIT :limit\n\n-- name: line_of_event"),
         ("ORDER BY w.rank, w.number DESC LIMIT :limit\n\n-- name: line_of_event"),
         (

@@ -85,4 +85,22 @@ MUTANTS = (
         'if 200 <= self._start["status"] < 500 and len(body) <= MAX_KEPT_BYTES:',
         ("tests/web/api/test_idempotency.py::test_a_refused_request_does_not_keep_its_key",),
     ),
+    Mutant(
+        "a booking of another organiser's event",
+        "a booking is its event's",
+        "web/platform/event_access.py",
+        "    if booking is None or booking.event_id != event.id:",
+        "    if booking is None:",
+        (
+            "tests/security/test_nested_ids.py::test_two_objects_that_do_not_belong_together_are_not_found_and_nothing_changes",
+        ),
+    ),
+    Mutant(
+        "whoever sees bookings refunds them",
+        "a page asks for the permission that was decided",
+        "web/site/organiser/bookings/booking_actions.py",
+        '@action(f"{ONE}/refund", "own_refund", Access.staff("refunds:write")',
+        '@action(f"{ONE}/refund", "own_refund", Access.staff("bookings:read")',
+        ("tests/security/test_pages_matrix.py::test_every_page_is_decided_and_no_row_is_of_a_page_that_is_gone",),
+    ),
 )

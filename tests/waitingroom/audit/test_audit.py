@@ -21,7 +21,7 @@ from frontrow.waitingroom.audit.sqlite import _connect, open_sqlite_audit
 from frontrow.waitingroom.credentials.room_keys import RoomKeys
 from frontrow.waitingroom.model.config import LaneRule, RoomConfig
 from frontrow.waitingroom.model.room_state import LaneState
-from frontrow.waitingroom.model.window import Slide
+from frontrow.waitingroom.model.window import Slide, Window
 from frontrow.waitingroom.ports import (
     Audit,
     ClaimRow,
@@ -110,6 +110,14 @@ class TestAudits:
         older = replace(state, epoch=0, lanes=(LaneState(),))
         await audit.append(EVENT, [RoomRow(older, 99)])
         assert (await recovered(audit)).state.epoch == 1
+
+    async def test_windows_are_those_of_the_furthest_slide_of_each_lane(self, audit: Audit) -> None:
+        assert list(await audit.windows(EVENT)) == []
+        state = new_room()
+        await audit.append(EVENT, [RoomRow(replace(state, slide_no=5, lanes=(LaneState(40, 30, 20),)), 9)])
+        wider = (LaneState(40, 35, 10), LaneState(9, 7, 3))
+        await audit.append(EVENT, [RoomRow(replace(state, slide_no=6, lanes=wider), 10)])
+        assert list(await audit.windows(EVENT)) == [Window(20, 35), Window(3, 7)]
 
     async def test_w13_claims_come_back_if_they_still_matter(self, audit: Audit) -> None:
         state = replace(new_room(), lanes=(LaneState(100, 80, 20),))

@@ -14,6 +14,7 @@ import pytest
 from frontrow.core.errors import ConfigError, Overloaded, Unavailable
 from frontrow.core.redis_url import connect, disconnect
 from frontrow.testing.clock import ManualClock
+from frontrow.waitingroom.entrance.device_fingerprint import fingerprint
 from frontrow.waitingroom.entrance.human_check import (
     HCAPTCHA,
     TURNSTILE,
@@ -22,7 +23,6 @@ from frontrow.waitingroom.entrance.human_check import (
     NotHuman,
     ProofOfWork,
     UsedProofs,
-    fingerprint,
 )
 from frontrow.waitingroom.entrance.used_proofs import MemoryUsedProofs, RedisUsedProofs
 

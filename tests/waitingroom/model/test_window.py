@@ -1,8 +1,10 @@
 """W2, W3: the state that the window gives a place, and how lo follows."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from frontrow.waitingroom.model.poll_interval import poll_after_s
 from frontrow.waitingroom.model.window import (
     RING_SLIDES,
     PlaceState,
@@ -69,3 +71,42 @@ def test_the_ring_stays_small_and_never_expires_anybody_before_the_grace(gaps_us
         slack_us = grace_us // 32 + 3_000_000
         assert all(admitted[p] + grace_us + slack_us > now_us for p in range(lo + 1, number + 1))
         assert len(ring) <= RING_SLIDES
+
+
+def test_slides_that_follow_closely_are_merged_into_the_newer_one() -> None:
+    """Closer than a 32nd of the grace: one slide with the newer time and edges, the older number and both sizes."""
+    grace_us = 32_001
+    first, close = Slide(1, 10_000, (10, 4), 14), Slide(2, 10_999, (20, 5), 11)
+    ring = push((first,), close, grace_us=grace_us)
+    assert ring == (first, close), "with one slide there is nothing to merge into"
+    third = Slide(3, 11_500, (30, 6), 11)
+    assert push(ring, third, grace_us=grace_us) == (first, Slide(2, 11_500, (30, 6), 22))
+    apart = (first, Slide(2, 11_000, (20, 5), 11))
+    assert push(apart, third, grace_us=grace_us) == (*apart, third), "exactly a 32nd apart they stay two"
+    longer = (Slide(0, 1, (1, 1), 2), *ring)
+    assert push(longer, third, grace_us=grace_us) == (*longer[:-1], Slide(2, 11_500, (30, 6), 22))
+    assert push(ring, third, grace_us=0) == (*ring, third), "by count nothing is merged"
+
+
+def test_the_ring_keeps_its_newest_slides() -> None:
+    ring: tuple[Slide, ...] = ()
+    for number in range(1, RING_SLIDES + 3):
+        ring = push(ring, Slide(number, number * 1_000_000, (number,), 1), grace_us=1_000_000)
+    assert [slide.number for slide in ring] == list(range(3, RING_SLIDES + 3))
+
+
+def test_each_lane_has_its_own_lower_edge() -> None:
+    ring = (Slide(1, 0, (10, 7), 17), Slide(2, 5, (20, 8), 11), Slide(3, 9, (30, 9), 11), Slide(4, 12, (40, 9), 10))
+    assert lo_by_count(ring, 2, (0, 9)) == (20, 9)
+    assert lo_by_count(ring, 3, (0, 0)) == (10, 7)
+    assert lo_by_time(ring, 105, 100, (15, 0)) == (20, 8)
+
+
+@pytest.mark.parametrize(
+    ("high_s", "poll_s"),
+    [(None, 30), (0, 5), (19, 5), (20, 5), (24, 6), (27, 6), (1_000, 250), (1_200, 300), (1_203, 300), (9_999, 300)],
+)
+def test_a_page_asks_after_a_quarter_of_its_wait_between_five_seconds_and_five_minutes(
+    high_s: int | None, poll_s: int
+) -> None:
+    assert poll_after_s(high_s) == poll_s

@@ -1,6 +1,7 @@
 """W13, F1, F5: Redis wiped, killed or set back mid-sale, or the server restarted: nobody's place is lost or worsens."""
 
 import asyncio
+import copy
 from pathlib import Path
 
 import pytest
@@ -201,6 +202,53 @@ async def test_f1_a_sentinel_fails_over_and_nobodys_place_is_lost(own_valkey: Va
             assert len(keys) == len(places), "every place is one of its kind"
             assert len(await claimed_all(room, places)) == len(places)
             await room.aclose()
+
+
+async def test_f7_a_new_leader_whose_store_lost_slides_does_not_move_the_window_a_second_time(
+    room_keys: RoomKeys,
+) -> None:
+    """Found by the simulation, seed 341: a failover lost slides and claims that only one server saw, and it died."""
+    clock, audit = ManualClock(), open_sqlite_audit(":memory:")
+    store = MemoryRoomStore(clock)
+    first, second = (WaitingRoom(store, audit, room_keys, clock=clock, durable_joins=True) for _ in range(2))
+    await first.control.create(EVENT, RoomConfig(capacity=1_000, window_size=10))
+    places = list(await asyncio.gather(*(first.joins.join(EVENT) for _ in range(60))))
+    await second.control.create(EVENT, RoomConfig(capacity=1_000))
+    replica = copy.deepcopy(store._rooms)
+    for _ in range(3):
+        await turns_until_admitted(first, clock)
+    witness = Witness([first])
+    witness.look(places)
+    (claimed,) = await claimed_all(first, places[:1])
+    store._rooms = replica
+    assert second.statuses.of(places[25].place_jwt).state is PlaceState.WAITING
+    for _ in range(MOST_TURNS):
+        clock.advance(us=REFRESH_US)
+        await second.loops.tick(EVENT)
+    witness.rooms = [second]
+    witness.look(places)
+    view = second.control.view(EVENT)
+    assert (view.state.epoch, view.is_leader) == (2, True)
+    with pytest.raises(AlreadyClaimed):
+        await second.visits.claim(places[0].place_jwt)
+    assert await second.visits.give_back(claimed.pass_jwt)
+    await second.aclose()
+
+
+async def test_a_new_leader_rebuilds_nothing_that_is_whole(room_keys: RoomKeys) -> None:
+    clock, audit = ManualClock(), open_sqlite_audit(":memory:")
+    store = MemoryRoomStore(clock)
+    first, second = (WaitingRoom(store, audit, room_keys, clock=clock, durable_joins=True) for _ in range(2))
+    for room in (first, second):
+        await room.control.create(EVENT, RoomConfig(capacity=1_000, window_size=10))
+    await asyncio.gather(*(first.joins.join(EVENT) for _ in range(60)))
+    await turns_until_admitted(first, clock)
+    for _ in range(MOST_TURNS):  # the first is cut off
+        clock.advance(us=REFRESH_US)
+        await second.loops.tick(EVENT)
+    view = second.control.view(EVENT)
+    assert (view.state.epoch, view.is_leader) == (1, True)
+    await second.aclose()
 
 
 @pytest.mark.parametrize("embedded", [True, False])

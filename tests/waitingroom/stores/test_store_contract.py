@@ -143,6 +143,15 @@ class TwoPasses(MemoryRoomStore):
         return await super().visit(event, asks)
 
 
+class TwoHandOvers(MemoryRoomStore):
+    async def visit(self, event: str, asks: Sequence[VisitCommand]) -> Sequence[VisitReply]:
+        room = self._room(event)
+        known = dict(room.handed)
+        await asyncio.sleep(0)
+        room.handed = known
+        return await super().visit(event, asks)
+
+
 class NoCapacity(MemoryRoomStore):
     def _claim(self, room: Any, ask: VisitCommand, expires_s: int, tag: int, now_s: int) -> VisitReply:
         kept = room.state
@@ -189,6 +198,7 @@ class ForgetsClaims(MemoryRoomStore):
 CANARIES = [
     (RacyJoin, "test_w1_positions_are_sequential_unique_and_gap_free_among_many_callers"),
     (TwoPasses, "test_w7_a_hundred_parallel_claims_are_one_pass"),
+    (TwoHandOvers, "test_a_hand_over_is_exchanged_once_by_fifty_who_try_at_once"),
     (NoCapacity, "test_w6_active_never_exceeds_capacity_and_a_returned_pass_frees_it_at_once"),
     (ReturnsTwice, "test_w6_active_never_exceeds_capacity_and_a_returned_pass_frees_it_at_once"),
     (UnfencedSlide, "test_w4_only_the_leader_slides_and_a_leadership_ends"),

@@ -18,8 +18,9 @@ from frontrow.boxoffice.seats.model.venues import Plan, Row, Seat, Section, Venu
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.limits.config import LimitsFile
 from frontrow.settings.overload import OverloadSettings
-from frontrow.settings.platform import LedgerSettings, RedisSettings, SecretSettings, ServerSettings
+from frontrow.settings.platform import LedgerSettings, RedisSettings, SecretSettings
 from frontrow.settings.room import RoomSettings
+from frontrow.settings.server import ServerSettings
 from frontrow.shared.money import Money
 from frontrow.waitingroom.credentials.room_keys import RoomKeys
 from frontrow.web.server.app import front_of, platform_app, run_platform

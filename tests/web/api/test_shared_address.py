@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from frontrow.waitingroom.credentials.passes import Pass
-from frontrow.waitingroom.entrance.entrance_limits import CROWD_FACTOR
+from frontrow.waitingroom.entrance.person_and_address_limits import CROWD_FACTOR
 from frontrow.waitingroom.ports import PlaceKey
 from frontrow.web.platform.platform import Platform
 from frontrow.web.server.app import front_of

@@ -12,8 +12,9 @@ import pytest
 from frontrow.app.wiring import Platform, open_platform
 from frontrow.boxoffice.events.model.events import EventStatus
 from frontrow.core.clock import US_PER_S, SystemClock
-from frontrow.settings.room import PLATFORM_IDLE_S, RoomSettings
+from frontrow.settings.room import RoomSettings
 from frontrow.waitingroom.model.errors import NotYourTurn, RoomFull
+from frontrow.waitingroom.model.idle_visits import PLATFORM_IDLE_S
 from frontrow.waitingroom.protect.guard import PASS_COOKIES
 from frontrow.web.server.app import run_platform
 from tests.support.eventually import eventually

@@ -22,7 +22,7 @@ async def test_fifty_at_once_read_the_plan_once():
             await asyncio.sleep(0)
             return body.decode()
 
-    ledger: Any = SimpleNamespace(catalogue=Catalogue())
+    ledger: Any = SimpleNamespace(catalogue=Catalogue(), pictures=None)
     keys: Any = None
     renderer = TicketRenderer(ledger, keys)
     found = await asyncio.gather(*(renderer.seat_names(event) for _ in range(50)))

@@ -6,7 +6,7 @@ from frontrow.settings.overload import OverloadSettings
 from frontrow.web.fastpath.pending_replies import PendingReply, Reply
 from frontrow.web.guard.overload import OverloadGate
 from frontrow.web.guard.overload_watch import Watch
-from frontrow.web.guard.traffic import Traffic
+from frontrow.web.guard.route_metrics import Traffic
 from frontrow.web.http.messages import EndpointResponse
 
 DONE = EndpointResponse(200, b"", b"done")

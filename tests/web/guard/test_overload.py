@@ -1,11 +1,19 @@
 """The policy of the gate (F3): what is shed, in which order, and when; all with numbers passed in."""
 
+import logging
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from frontrow.core.errors import ConfigError
 from frontrow.core.settings_loader import load
+from frontrow.limits.adaptive import DelayPressure
+from frontrow.limits.adaptive.standing_delay import StandingDelay
 from frontrow.settings.overload import OverloadSettings
-from frontrow.web.guard.overload import CROWD, HIGHEST, LEAST_ANSWERS, OverloadGate, Rank, Standing, rank_of
+from frontrow.web.guard.overload import CROWD, HIGHEST, LEAST_ANSWERS, OverloadGate, Rank, rank_of
+from frontrow.web.guard.overload_watch import Watch
+from frontrow.web.guard.route_metrics import Traffic
 
 E = b"/v1/events/evt_01"
 RANKS = [
@@ -140,7 +148,7 @@ def test_f3_requests_in_flight_are_bounded_lower_classes_first():
 
 
 def test_f3_the_shortest_delay_of_an_interval_counts_and_an_empty_one_is_none():
-    standing = Standing()
+    standing = StandingDelay()
     standing.saw(0.3)
     standing.saw(0.1)
     assert standing.close() == 0.1
@@ -150,3 +158,25 @@ def test_f3_the_shortest_delay_of_an_interval_counts_and_an_empty_one_is_none():
 def test_settings_out_of_range_are_named():
     with pytest.raises(ConfigError, match="max_in_flight"):
         load(OverloadSettings, "overload", tables={"overload": {"max_in_flight": 0}}, env={})
+
+
+def test_o7_the_log_says_when_the_gate_begins_to_shed_and_when_it_is_over(caplog):
+    gate = OverloadGate()
+    watch = Watch(gate, Traffic(), lambda peer: False)
+    with caplog.at_level(logging.INFO, "frontrow.limits"):
+        watch.note_shedding(0.0)
+        for now_s, pressure in enumerate((0.5, 1.5, 0, 0.1, 0, 0, 0, 0, 0)):
+            gate.pressure = float(pressure)
+            watch.note_shedding(float(now_s))
+        assert [record.action for record in caplog.records] == ["limits_shedding"]
+        watch.note_shedding(8.1)
+    assert [record.action for record in caplog.records] == ["limits_shedding", "limits_shedding_over"]
+
+
+@given(st.lists(st.floats(0, 0.5), max_size=50))
+def test_o7_the_gate_s_pressure_is_that_of_the_library_s_controller(lags_s):
+    gate, rule, pressure = OverloadGate(), DelayPressure(HIGHEST), 0.0
+    for lag_s in lags_s:
+        under(gate, 1, lag_s)
+        pressure = rule.next(pressure, lag_s * 1000 / gate.settings.max_lag_ms)
+        assert gate.pressure == pressure

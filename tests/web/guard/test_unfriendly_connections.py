@@ -19,7 +19,7 @@ from frontrow.web.guard.connection_guard import MAX_HEAD_BYTES, MAX_HEADERS, Gua
 from frontrow.web.guard.guarded_protocol import GuardedRequests, guarded
 from frontrow.web.guard.overload import OverloadGate
 from frontrow.web.guard.overload_watch import Watch
-from frontrow.web.guard.traffic import Traffic
+from frontrow.web.guard.route_metrics import Traffic
 from frontrow.web.http.messages import EndpointRequest, EndpointResponse
 from frontrow.web.server.overload_middleware import GuardedApp
 from tests.support.eventually import eventually_sync

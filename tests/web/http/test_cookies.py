@@ -14,7 +14,7 @@ from frontrow.app.room_wiring import make_endpoints
 from frontrow.core.errors import Unauthorised
 from frontrow.settings.room import RoomSettings
 from frontrow.shared.cookie_headers import cookie_line, cookie_names, is_https, read_cookie, read_cookies
-from frontrow.waitingroom.entrance.entrance_limits import EntranceLimits
+from frontrow.waitingroom.entrance.person_and_address_limits import EntranceLimits
 from frontrow.web.endpoints.room.page import PageSettings, RoomPages
 from frontrow.web.http.messages import EndpointRequest
 from frontrow.web.http.room_credentials import keeps_place, place_cookies, place_of
@@ -91,7 +91,7 @@ async def test_plain_names_prove_something_only_on_plain_http(visited: tuple[boo
     await client.post(f"{ROOM}/join", data={"page": "true"})
     ours = _rename(client)
     assert ("ada@example.org" in (await client.get("/ready")).text) is not secure
-    assert ('data-state="none"' in (await client.get(f"{ROOM}/")).text) is secure
+    assert ("data-state=none" in (await client.get(f"{ROOM}/")).text) is secure
     client.cookies.update(ours)
     assert (await _claim(client)).status_code == 303
     ours = _rename(client)
@@ -169,5 +169,5 @@ def test_the_address_of_the_room_alone_decides(
     from tests.web.api.support import room_keys
 
     settings = RoomSettings(events=("aurora",), folder=str(tmp_path), **changes)
-    endpoints = make_endpoints(settings, standing, room_keys()).rooms
+    endpoints = make_endpoints(settings, standing, room_keys()).endpoints.rooms
     assert (b"__Host-frontrow-pass=;" in endpoints.pages.forget_pass()) is secure

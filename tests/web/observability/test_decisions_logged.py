@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from frontrow.boxoffice.adapters.ledger.engine.queries import Query
+from frontrow.boxoffice.adapters.payments.simulated import SimulatedProvider
 from frontrow.boxoffice.checkout.reconciliation import Reconciler, ReconciliationReport
 from frontrow.boxoffice.facts.fact_consumers import TRIES, FactConsumer
 from frontrow.boxoffice.facts.model import BusFact, Fact, HoldPlaced, OutboxFact, on_the_bus
@@ -17,7 +18,7 @@ from frontrow.boxoffice.refunds.model.refund_rules import RefundRefused
 from frontrow.core.breaker import Breaker
 from frontrow.core.clock import US_PER_S
 from frontrow.limits.stats import Stats
-from frontrow.limits.stores.store_health import StoreHealth
+from frontrow.limits.stores.store_health import MAX_REASONS, StoreHealth
 from frontrow.testing.clock import ManualClock
 from frontrow.waitingroom.model.config import RoomConfig
 from frontrow.waitingroom.model.room_state import LaneState, Phase, RoomState
@@ -118,7 +119,7 @@ async def test_o3_w11_who_leads_a_room_is_logged() -> None:
 
 
 def test_o3_a_difference_is_logged_when_two_passes_saw_it_and_only_once() -> None:
-    reconciler = Reconciler(Any, Any, Any, Any)  # type: ignore[arg-type]
+    reconciler = Reconciler(Any, SimulatedProvider(ManualClock()), Any, Any)  # type: ignore[arg-type]
     off = ReconciliationReport(problems=["pay_1: lost"], ledger_minor={"EUR": 100}, provider_minor={"EUR": 90})
     with log_lines() as lines:
         reconciler._tell(None, off)
@@ -138,3 +139,19 @@ def test_o3_l14_limits_that_count_alone_are_logged() -> None:
         health.record_success(0.001)
         health.record_success(0.001)
     assert actions(lines) == ["limits_without_store", "limits_shared_again"]
+
+
+def test_o3_l14_each_reason_of_an_outage_is_logged_once_per_minute_although_they_take_turns() -> None:
+    clock, now_s = ManualClock(), [0.0]
+    health = StoreHealth("redis://store", Breaker(clock), Stats(["a"]), monotonic_s=lambda: now_s[0])
+    with log_lines() as lines:
+        for _ in range(20):
+            health.record_failure("Connection refused.")
+            health.record_failure("no answer within the deadline")
+        assert [line["problem"] for line in lines()] == ["Connection refused", "no answer within the deadline"]
+        for number in range(MAX_REASONS):
+            health.record_failure(f"reason {number}")
+        assert len(health._logged) == MAX_REASONS
+        now_s[0] = 60.0
+        health.record_failure("reason 0")
+    assert lines()[-1]["problem"] == "reason 0"

@@ -10,9 +10,12 @@ from dataclasses import replace
 
 import httpx
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from frontrow.boxoffice.adapters.ledger.events.catalogue import SqlCatalogue
+from frontrow.boxoffice.holds.model.bookings import BookingState
 from frontrow.boxoffice.tickets.ticket_pdf import tickets_pdf
 from frontrow.settings.traces import TraceSettings
 from frontrow.web.http.request_ids import request_id
@@ -55,6 +58,44 @@ def written() -> Iterator[io.StringIO]:
         yield stream
     finally:
         logger.removeHandler(handler)
+
+
+def decision(fields: dict[str, object], text: str = "seats %(action_of)s") -> logging.LogRecord:
+    """A record as `LogLine` makes it."""
+    logger = logging.getLogger("frontrow.test")
+    return logger.makeRecord(
+        logger.name, logging.INFO, "a.py", 1, text, (fields,), None, extra={"action": "seats_freed", **fields}
+    )
+
+
+FIELD = st.one_of(
+    st.text(max_size=30),
+    st.integers(-(10**11), 10**11),
+    st.booleans(),
+    st.none(),
+    st.floats(allow_nan=False),
+    st.sampled_from(
+        [*SECRETS.values(), "bkg_01JD9Q9YB2C3D4E5F6G7H8J9K0", "frk_1", "4242424242424242", BookingState.HELD]
+    ),
+    st.lists(st.text(max_size=5), max_size=2),
+)
+
+
+@given(st.dictionaries(st.from_regex(r"[a-z]{3,8}_id", fullmatch=True), FIELD, min_size=1, max_size=5))
+def test_the_short_way_of_a_decisions_line_writes_what_the_long_one_writes(fields):
+    """Whatever is in its fields, also what must be masked."""
+    short, long = logs.formatter(), logs._by_structlog()
+    made = decision({"action_of": "are free", **fields})
+    told, expected = (json.loads(one.format(made)) for one in (short, long))
+    assert told.pop("timestamp")[:10] == expected.pop("timestamp")[:10]
+    assert (told, list(told)) == (expected, list(expected))
+
+
+def test_the_lines_of_decisions_take_the_short_way():
+    """Its canary: a formatter that always took the long way would pass the test above."""
+    short = logs.DecisionFormatter(logging.Formatter("long: %(message)s"))
+    assert "long" not in short.format(decision({"booking_id": "bkg_1", "amount_minor": 5}, "sold"))
+    assert short.format(record("plain")) == "long: plain"
 
 
 def record(message: str, **extra: object) -> logging.LogRecord:

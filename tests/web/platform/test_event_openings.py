@@ -8,7 +8,7 @@ import pytest
 from frontrow.boxoffice.events.model.events import EventStatus
 from frontrow.boxoffice.holds.model.holds import NewHold
 from frontrow.core.errors import FrontrowError, NotFound
-from frontrow.settings.room import PLATFORM_IDLE_S
+from frontrow.waitingroom.model.idle_visits import PLATFORM_IDLE_S
 from frontrow.web.fastpath.platform_routes import fast_routes
 from frontrow.web.platform import event_openings as openings
 from frontrow.web.platform.event_rooms import Rooms

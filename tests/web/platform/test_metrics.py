@@ -20,7 +20,7 @@ from frontrow.boxoffice.facts.fact_consumers import FactConsumer
 from frontrow.boxoffice.facts.outbox_relay import OutboxRelay
 from frontrow.boxoffice.payments.payment_records import PaymentRecords
 from frontrow.core.errors import Unavailable
-from frontrow.web.guard.traffic import bounds_s
+from frontrow.web.guard.route_metrics import bounds_s
 from frontrow.web.observability.worker_metrics import KEPT_S, Board, Family, Sample, merged, text
 from frontrow.web.platform.metrics import families
 from tests.support.eventually import eventually

@@ -9,7 +9,8 @@ import pytest
 from frontrow.app.wiring import open_platform
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.core.errors import ConfigError
-from frontrow.settings.platform import LedgerSettings, PlatformSettings, RedisSettings, SecretSettings, ServerSettings
+from frontrow.settings.platform import LedgerSettings, PlatformSettings, RedisSettings, SecretSettings
+from frontrow.settings.server import ServerSettings
 from frontrow.shared.derived_keys import Secrets
 from frontrow.waitingroom.credentials.room_keys import RoomKeys
 from frontrow.web.platform.platform_keys import open_keys, rotate_keys

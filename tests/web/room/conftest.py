@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from frontrow.waitingroom.entrance.entrance_limits import EntranceLimits, EntranceRules
+from frontrow.waitingroom.entrance.person_and_address_limits import EntranceLimits, EntranceRules
 from frontrow.web.endpoints.room.page import PageSettings, RoomPages
 from frontrow.web.endpoints.room.room_endpoints import RoomEndpoints
 from frontrow.web.endpoints.room.sharded_queue import ShardedEndpoints

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from frontrow.core.errors import Unavailable
 from frontrow.waitingroom.credentials.now_serving import read
 from frontrow.waitingroom.credentials.places import Place
-from frontrow.waitingroom.entrance.entrance_limits import EntranceRules
+from frontrow.waitingroom.entrance.person_and_address_limits import EntranceRules
 from frontrow.waitingroom.model.config import Phase, RoomConfig
 from tests.web.room.conftest import ORGANISER, ServedRoom, endpoints_of, opened
 from tests.web.room.served import Line

@@ -84,3 +84,68 @@ def test_an_old_window_makes_nobodys_position_worse(browser: Browser, served: Se
     assert page.inner_text("#ahead") == str(number + 9)
     page.context.close()
     steer(served, "resume")
+
+
+def test_the_page_survives_flight_mode_and_goes_in_when_the_network_is_back(browser: Browser, served: Served) -> None:
+    steer(served, "pause")
+    context = browser.new_context()
+    page = context.new_page()
+    joined(page, served)
+    before = page.inner_text("#ahead")
+    context.set_offline(True)
+    page.evaluate("() => dispatchEvent(new Event('online'))")  # a network that is there and leads nowhere
+    page.wait_for_selector("#mode.bad", timeout=20_000)
+    assert page.inner_text("#ahead") == before, "nobody's position gets worse by a lost network"
+    steer(served, "resume")
+    context.set_offline(False)
+    page.wait_for_url("**/healthz", timeout=30_000)
+    context.close()
+
+
+def test_the_page_survives_a_phone_that_was_put_away(browser: Browser, served: Served) -> None:
+    steer(served, "pause")
+    context = browser.new_context()
+    page = context.new_page()
+    joined(page, served)
+    life = context.new_cdp_session(page)
+    life.send("Page.setWebLifecycleState", {"state": "frozen"})
+    steer(served, "resume")  # the turn comes while the page sleeps
+    life.send("Page.setWebLifecycleState", {"state": "active"})
+    page.wait_for_url("**/healthz", timeout=30_000)
+    context.close()
+
+
+def test_a_stream_that_died_without_a_word_is_opened_anew(browser: Browser, served: Served) -> None:
+    steer(served, "pause")
+    context = browser.new_context()
+    context.add_init_script(
+        """(() => {
+          const Real = EventSource;
+          window.opened = 0;
+          window.EventSource = class { // the first one never says anything, as after a sleep
+            constructor(url) { if (window.opened++) return new Real(url); this.readyState = 1; }
+            addEventListener() {}
+            close() {}
+          };
+        })()"""
+    )
+    page = context.new_page()
+    joined(page, served)
+    steer(served, "resume")
+    page.wait_for_function("() => window.opened === 1")
+    page.evaluate("() => document.dispatchEvent(new Event('visibilitychange'))")  # taken out of the pocket
+    page.wait_for_url("**/healthz", timeout=30_000)
+    context.close()
+
+
+def test_a_turn_on_a_phone_without_page_notifications_still_goes_in(browser: Browser, served: Served) -> None:
+    steer(served, "pause")
+    context = browser.new_context()
+    context.add_init_script(
+        "window.Notification = class { static permission = 'granted'; constructor() { throw new TypeError(); } };"
+    )
+    page = context.new_page()
+    joined(page, served)
+    steer(served, "resume")
+    page.wait_for_url("**/healthz", timeout=30_000)
+    context.close()

@@ -12,8 +12,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from frontrow.waitingroom.entrance.entrance_limits import EntranceLimits
 from frontrow.waitingroom.entrance.human_check import HCAPTCHA, TURNSTILE, Captcha, ProofOfWork
+from frontrow.waitingroom.entrance.person_and_address_limits import EntranceLimits
 from frontrow.waitingroom.entrance.used_proofs import MemoryUsedProofs
 from frontrow.waitingroom.model.config import Phase
 from frontrow.waitingroom.model.wait_estimate import Reason, Wait

@@ -163,7 +163,7 @@ def test_the_prequeue_is_drawn_and_anybody_can_check_it(tmp_path: Path) -> None:
     [
         ({"store": "memory://", "workers": 2}, "Redis store"),
         ({"human": "magic"}, "must be one of none, altcha, turnstile, hcaptcha"),
-        ({"events": ""}, "at least one room"),
+        ({"events": "", "console": "false"}, "at least one room"),
         ({"port": "99999"}, "from 0 to 65535"),
         ({"capacity": "many"}, "must be a whole number"),
     ],

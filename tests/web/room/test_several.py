@@ -11,7 +11,7 @@ import pytest
 
 from frontrow.app.room_wiring import make_endpoints, make_room
 from frontrow.settings.room import RoomSettings
-from frontrow.waitingroom.entrance.entrance_limits import EntranceLimits, EntranceRules, TooManyRequests
+from frontrow.waitingroom.entrance.person_and_address_limits import EntranceLimits, EntranceRules, TooManyRequests
 from tests.support.servers import Valkey
 from tests.web.room.room_process import KEY, Served, room, wait_for
 
@@ -77,7 +77,7 @@ async def test_limits_and_streams_are_divided_among_the_workers(tmp_path: Path) 
 
     keys = RoomKeys.load(tmp_path)
     room = make_room(settings, keys)
-    assert make_endpoints(settings, room, keys).rooms.streams["aurora"].max_open == 250
+    assert make_endpoints(settings, room, keys).endpoints.rooms.streams["aurora"].max_open == 250
     await room.aclose()
     entry = EntranceLimits(
         rules=EntranceRules("10/second", "50/second", "20/minute"), processes=4, clock=lambda: 1_000_000
@@ -158,10 +158,10 @@ def test_w11_the_page_of_a_line_leads_to_its_shard(tmp_path: Path) -> None:
         try:
             form = {"Accept": "text/html", "Sec-Fetch-Site": "same-origin"}
             with httpx.Client(base_url=served.client.base_url, trust_env=False, timeout=20) as browser:
-                assert 'data-base="/v1/events/aurora/room"' in browser.get("/", headers=form).text
+                assert "data-base=/v1/events/aurora/room " in browser.get("/", headers=form).text
                 browser.post("/join", headers=form, data={"page": "true"})
                 shown = browser.get("/", headers=form).text
-            assert re.search(r'data-base="/v1/events/aurora\.[01]/room"', shown)
+            assert re.search(r"data-base=/v1/events/aurora\.[01]/room ", shown)
             assert "You’re in the queue" in shown
         finally:
             served.close()

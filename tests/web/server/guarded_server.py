@@ -10,7 +10,7 @@ from frontrow.web.fastpath.protocol import fast_path
 from frontrow.web.guard.connection_guard import GuardRules
 from frontrow.web.guard.overload import OverloadGate
 from frontrow.web.guard.overload_watch import Watch
-from frontrow.web.guard.traffic import Traffic
+from frontrow.web.guard.route_metrics import Traffic
 from frontrow.web.server.overload_middleware import GuardedApp
 from tests.support.eventually import eventually
 

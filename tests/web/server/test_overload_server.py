@@ -14,7 +14,7 @@ import pytest
 from frontrow.settings.overload import OverloadSettings
 from frontrow.web.guard.overload import LEAST_ANSWERS, OverloadGate
 from frontrow.web.guard.overload_watch import Watch
-from frontrow.web.guard.traffic import Traffic
+from frontrow.web.guard.route_metrics import Traffic
 from frontrow.web.http.messages import EndpointResponse, FutureResponse, PendingResponse, await_answer
 from frontrow.web.server.app import pages
 from frontrow.web.server.overload_middleware import WAITS_FOR_ROOM, GuardedApp

@@ -72,7 +72,7 @@ async def test_straight_to_the_seats_and_to_the_room_once_the_shop_is_full(
         waiting = (await bob.get(f"{ROOM}/status")).json()
         assert (waiting["state"], waiting["position"]) == ("waiting", 2)
         page = await bob.get(f"{ROOM}/", headers=HEADERS)
-        assert 'data-state="waiting"' in page.text
+        assert "data-state=waiting" in page.text
         kept = await press(bob)
         assert (kept.headers["location"], "set-cookie" in kept.headers) == (f"{ROOM}/", False), "no second place"
 

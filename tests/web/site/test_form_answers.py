@@ -1,7 +1,9 @@
 """Every form of every page is answered by a redirect, so Back and Reload never ask to send it again (issue 26)."""
 
 import re
+import sys
 from collections.abc import AsyncIterator
+from inspect import unwrap
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -12,12 +14,14 @@ from litestar.handlers import HTTPRouteHandler
 
 from frontrow.boxoffice.people.model.people import csrf_of
 from frontrow.boxoffice.people.model.roles import Role
+from frontrow.core.errors import InvalidInput, Unavailable
 from frontrow.testing.clock import ManualClock
 from frontrow.web.http.access import booking_token
 from frontrow.web.http.cookies import SESSION_COOKIE
 from frontrow.web.server.app import pages
 from frontrow.web.site.error_pages import KINDS
-from frontrow.web.site.told import LIFE_S
+from frontrow.web.site.form_answers import LIFE_S
+from frontrow.web.site.routes import Form
 from tests.boxoffice.organiser.http import OrganiserApi, an_organiser_api
 from tests.boxoffice.people.support import fan
 from tests.support.browser_headers import BROWSER, FORM
@@ -45,6 +49,10 @@ NONSENSE = {
 }
 
 
+PLANTED = "only programs read about zebras"
+GERMAN = {"accept-language": "de"}
+
+
 def is_html(answer: httpx.Response) -> bool:
     return answer.headers.get("content-type", "").startswith("text/html")
 
@@ -63,15 +71,18 @@ class Walk:
         self.tokens = tokens
 
     async def send(self, handler: HTTPRouteHandler, fields: dict[str, str]) -> httpx.Response:
+        path, data, cookie = self.asked(handler, fields)
+        return await self.desk.client.post(path, data=data, headers=FORM | {"cookie": cookie})
+
+    def asked(self, handler: HTTPRouteHandler, fields: dict[str, str]) -> tuple[str, dict[str, str], str]:
+        """Where the form is sent, what with, and by whom."""
         (path,) = handler.paths
         for name, value in self.paths.items():
             path = re.sub(rf"\{{{name}(:\w+)?\}}", value, path)
         assert "{" not in path, f"the walk does not know an id for {path}"
         session = self.sessions[handler.opt["access"].kind == "staff"]
         cookie = f"{SESSION_COOKIE}={session}; frontrow_bookings={self.tokens}; __Host-frontrow-bookings={self.tokens}"
-        return await self.desk.client.post(
-            path, data=fields | {"csrf": csrf_of(session)}, headers=FORM | {"cookie": cookie}
-        )
+        return path, fields | {"csrf": csrf_of(session)}, cookie
 
 
 @pytest.fixture
@@ -116,6 +127,33 @@ async def test_every_form_is_answered_by_a_redirect(walk: Walk, handler: HTTPRou
             assert is_problem(answer), f"{handler.operation_id} answers {answer.status_code} with a form"
 
 
+@pytest.mark.parametrize("handler", ACTIONS, ids=lambda handler: handler.operation_id.removeprefix("page_"))
+async def test_a_refusal_of_any_form_shows_no_words_of_the_error(
+    walk: Walk, handler: HTTPRouteHandler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An error is planted where the form is read, and where an organiser's service is told who asks."""
+
+    def refuse(*_: object) -> None:
+        raise InvalidInput(PLANTED, param="text")
+
+    plain = Form.one
+    module = sys.modules[unwrap(handler.fn).__module__]
+    plants = [(Form, "one", lambda self, name, *more: plain(self, name, *more) if name == "csrf" else refuse())]
+    plants += [(module, "editor_of", refuse)] if hasattr(module, "editor_of") else []
+    for owner, name, planted in plants:
+        with monkeypatch.context() as patched:
+            patched.setattr(owner, name, planted)
+            path, data, cookie = walk.asked(handler, dict(NONSENSE))
+            answer = await walk.desk.client.post(path, data=data, headers=FORM | {"cookie": cookie} | GERMAN)
+        assert PLANTED not in answer.text
+        if "told=" in answer.headers.get("location", ""):
+            kept = "; ".join(f"{one}={value}" for one, value in answer.cookies.items() if value)
+            shown = await walk.desk.client.get(
+                answer.headers["location"].partition("#")[0], headers=BROWSER | GERMAN | {"cookie": f"{cookie}; {kept}"}
+            )
+            assert PLANTED not in shown.text
+
+
 def test_the_walk_knows_every_form() -> None:
     assert len(ACTIONS) > 80
 
@@ -140,6 +178,22 @@ async def test_an_error_of_an_organisers_form_survives_the_redirect_with_what_wa
         assert 'value="nineteen"' not in stranger.text, "only this browser sees it"
         other = await desk.client.get(where.replace("seller", "team"), headers=BROWSER | cookie)
         assert 'value="nineteen"' not in other.text, "only this page shows it"
+
+
+@pytest.mark.parametrize("step", ["begin", "finish"])
+async def test_while_the_ledger_is_down_a_form_is_answered_by_its_page_and_nothing_typed_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, step: str
+) -> None:
+    async def down(*_: object) -> None:
+        raise Unavailable("the ledger does not answer")
+
+    async with an_organiser_api(tmp_path) as desk:
+        monkeypatch.setattr(desk.platform.stores.requests, step, down)
+        headers = FORM | {"cookie": f"{SESSION_COOKIE}={desk.person.session}"}
+        given = {"csrf": csrf_of(desk.person.session), "name": "Hall", "rate": "nineteen"}
+        sent = await desk.client.post("/organiser/seller", data=given, headers=headers)
+        assert 'value="nineteen"' in sent.text
+        assert "the ledger does not answer" in caplog.text
 
 
 async def test_what_was_said_ends_after_ten_minutes(tmp_path: Path) -> None:

@@ -19,8 +19,8 @@ from frontrow.boxoffice.holds.model.bookings import Booking, BookingState
 from frontrow.boxoffice.people.model.roles import Role
 from frontrow.boxoffice.tickets.signing_keys import TicketKeys
 from frontrow.boxoffice.tickets.ticket_codes import PREFIX, Issuer, read_code, shown_code
+from frontrow.shared.local_time import time_text
 from frontrow.web.api.gate.scans import ANSWERS
-from frontrow.web.http.bodies.json_values import time_text
 from tests.boxoffice.organiser.http import an_organiser_api
 
 NODE = Path(__file__).parents[2] / "node"
@@ -68,16 +68,41 @@ def rubbish(code: str, chance: random.Random) -> str:
     )
 
 
+def test_b10_an_answer_that_took_long_says_nothing_against_the_gates_clock() -> None:
+    noon_ms = NOW_US // 1_000
+    clocks = [
+        (noon_ms, noon_ms + 10, noon_ms + 20),  # both clocks agree
+        (noon_ms, noon_ms + 10, noon_ms + 3_900),  # the answer was on its way for almost four seconds
+        (noon_ms + 3_000, noon_ms + 10, noon_ms + 3_900),  # so was the request
+        (noon_ms, noon_ms + 60_000, noon_ms + 60_020),  # the gate's clock is a minute fast
+        (noon_ms + 60_000, noon_ms, noon_ms + 20),  # and a minute slow
+    ]
+    errors = on_node(make_bundle(KEYS, "evt_1", "Aurora", [], NOW_US), clocks=clocks)["errors"]
+    assert errors == [0, 0, 0, -59_510, 60_490]
+
+
 def test_b10_the_page_and_the_python_gate_give_every_code_the_same_verdict() -> None:
     plain, live = Issuer(KEYS), Issuer(KEYS, rotating=True)
     former = KEYS.rotated()
     tickets = plain.issue(a_booking())
     dead = plain.issue(a_booking(seats=(3,), fence=1))[0]
-    bundle = make_bundle(former, "evt_1", "Aurora – Ü 音", [dead.id], NOW_US, ["A-1"] * 20, {"Child": [17]})
+    taken_back = plain.issue(a_booking(seats=(4,), fence=3))[0]
+    bundle = make_bundle(
+        former,
+        "evt_1",
+        "Aurora – Ü 音",
+        [dead.id],
+        NOW_US,
+        ["A-1"] * 20,
+        {"Child": [17]},
+        disputed=[taken_back.id],
+        block_disputed=True,
+    )
     gate = Gate(bundle, "north")
     moving = live.issue(a_booking(seats=(5,), fence=9))[0].code
     codes = [one.code for one in tickets] + [
         dead.code,
+        taken_back.code,
         moving,
         moving + ".",
         moving + ".AAAAAAAA",
@@ -101,7 +126,7 @@ def test_b10_the_page_and_the_python_gate_give_every_code_the_same_verdict() -> 
         assert ticket == (known.id if known else ""), code
         kind = {17: "Child"}.get(known.seat_index, "") if known else ""
         assert seat == ([known.seat_index, known.fence, kind] if known else []), code
-    assert seen == {"ok", "unreadable", "forged", "wrong_event", "revoked", "old_code"}
+    assert seen == {"ok", "unreadable", "forged", "wrong_event", "revoked", "old_code", "disputed"}
 
 
 MS_US = 1_000

@@ -123,6 +123,23 @@ def test_a_time_without_a_place_says_that_it_is_in_utc() -> None:
     assert "UTC" not in words_of("en").when(at_us, "UTC"), "a venue that is there"
 
 
+@pytest.mark.parametrize(
+    ("language", "zone", "ending"),
+    [
+        ("en", "Europe/Vienna", "09:00 CET"),
+        ("de", "Europe/Vienna", "09:00 MEZ"),
+        ("ja", "Europe/Vienna", "09:00 UTC+01"),
+        ("en", "Asia/Kolkata", "13:30 UTC+05:30"),
+        ("en", "UTC", "08:00 UTC"),
+        ("en", "", "08:00 UTC"),
+        ("ar", "Europe/Vienna", "09:00 UTC+01\u2069"),
+    ],
+)
+def test_a_time_for_organisers_names_its_zone(language: str, zone: str, ending: str) -> None:
+    assert words_of(language).zoned(1_800_000_000_000_000, zone).endswith(ending)
+    assert words_of(language).zoned(1_800_000_000_000_000, zone, short=True).endswith(ending)
+
+
 def test_a_number_out_of_range_is_told_the_range() -> None:
     reading = Reading(Form([("seats", "70000"), ("empty", "")]))
     reading.whole("seats", 1, 12_000)

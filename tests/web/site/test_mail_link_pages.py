@@ -9,6 +9,7 @@ from frontrow.app.wiring import Platform
 from frontrow.boxoffice.holds.model.holds import ShopPass
 from frontrow.boxoffice.messages.mail_links import LinkPurpose
 from frontrow.core.clock import US_PER_S
+from frontrow.web.http.cookies import SESSION_COOKIE
 from tests.support.browser_headers import BROWSER, FORM
 from tests.support.form_answers import submit
 from tests.web.api.support import EVENT_ID, a_client, a_platform, one_row
@@ -80,3 +81,27 @@ async def test_b11_somebody_without_an_account_gives_an_address_for_the_offer(tm
         assert contact is not None
         assert (contact.email, contact.locale) == ("ada@example.org", "ar")
         assert 'name="email"' not in (await client.get(path, headers=BROWSER)).text
+
+
+async def test_b11_the_waitlist_takes_an_address_and_the_offer_shows_its_price(
+    tmp_path: Path,
+) -> None:
+    async with a_platform(tmp_path, one_row(1)) as platform, a_client(platform) as client:
+        booking = await bought(platform)
+        path = f"/events/{EVENT_ID}/waitlist"
+        assert 'name="email"' in (await client.get(path, headers=BROWSER)).text
+        refused = await submit(client, path, {"count": "1", "email": "nobody"})
+        assert refused.status_code == 409
+        joined = await client.post(path, data={"count": "1", "email": "ada@example.org"}, headers=FORM)
+        assert joined.status_code == 303
+        session = joined.headers["set-cookie"].partition("=")[2].partition(";")[0]
+        guest = BROWSER | {"cookie": f"{SESSION_COOKIE}={session}"}
+        waiting = (await client.get(path, headers=guest)).text
+        assert "Your place on the waitlist" in waiting
+        sold = await platform.ledger.booking(booking)
+        assert sold is not None
+        await platform.box_office.refunds.override(booking, sold.seats)
+        await platform.box_office.offering.serve_event(EVENT_ID)
+        offered = (await client.get(path, headers=guest)).text
+        assert "Seats for you" in offered
+        assert '<strong class="num">€50</strong>' in offered

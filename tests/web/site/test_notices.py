@@ -8,10 +8,9 @@ from frontrow.core.errors import Overloaded
 from frontrow.settings.overload import OverloadSettings
 from frontrow.web.guard.overload import OverloadGate
 from frontrow.web.http.messages import EndpointRequest
-from frontrow.web.http.notices import OVERFLOW, Notices
-from frontrow.web.site.error_pages import FORM_REFUSED, KINDS
+from frontrow.web.http.overflow_page import OVERFLOW, Notices
+from frontrow.web.site.error_pages import FORM_REFUSED, KINDS, notices_for_people
 from frontrow.web.site.languages import LANGUAGES, words_of
-from frontrow.web.site.refusal_pages import notices_for_people
 from tests.web.api.support import EVENT_ID, a_client, a_platform, a_server
 from tests.web.server.crowd import request_bytes
 from tests.web.server.guarded_server import answer_of, running

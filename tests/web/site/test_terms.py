@@ -21,14 +21,17 @@ PAGE: Final = Path(__file__).parents[3] / "docs" / "translations.md"
 MAILS: Final = Path(frontrow.boxoffice.texts.__file__).parent / "languages"
 OTHERS: Final = [language for language in LANGUAGES if language != "en"]
 PLACEHOLDER: Final = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{\w+\}")
-# English word -> the beginnings of texts that mean something else by it.
-OTHER_SENSE: Final = dict.fromkeys(("section", "row", "seat"), ("Columns of a table:",))  # names of columns
+# English word -> the beginnings of texts that mean something else by it: these name columns of a table.
+OTHER_SENSE: Final = dict.fromkeys(
+    ("section", "row", "seat"), ("Columns of a table:", "The first line names the columns:")
+)
 # Texts that are the same in a language and in English: names, units, and words both languages have.
 SAME: Final = {
     "": "Cloudflare Turnstile|hCaptcha|Webhook|Webhooks|{n} ms|{n} min|{low}–{high} min",
-    "de": "Code|Code {n}|Codes|Extras|Feeds|Line-up|Links|Live|Logo|Median|Name|Online|Team|Text|Ticket|Tickets|Wallet",
+    "de": "Code|Code {n}|Codes|Extras|Feeds|Line-up|Links|Live|Logo|Median|Name|Online|Organisation|Team|Text|Ticket"
+    "|Tickets|Wallet",
     "fr": "Action|Code|Code {n}|Codes|Dates|Description|Distance|Exports|Invitation|Logo|Menu|Message|Messages|Net"
-    "|Notes|Notification|Page {n}|Section|Section {name}|Section {section}|Sections|Stock|Total|{n} date"
+    "|Notes|Notification|Organisation|Page {n}|Section|Section {name}|Section {section}|Sections|Stock|Total|{n} date"
     "|{{ n }} minute|{{ n }} minutes",
     "es": "Error {code}|Extras|Feeds|Total|no",
     "pt": "Extras|Feeds|Item|Links|Menu|Online|Stock|Total",

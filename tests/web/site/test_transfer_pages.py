@@ -58,12 +58,12 @@ async def test_a_ticket_is_sent_accepted_and_only_the_new_code_is_admitted(tmp_p
             sent = await ada.post(f"{path}/transfers", data={"seat": "S-A-1", "email": GRACE}, headers=FORM)
             assert sent.status_code == 303
         page = (await ada.get(path, headers=BROWSER)).text
-        assert f"Stalls · A · 1: sent to {GRACE}, not accepted yet" in page
+        assert f"Stalls, Row A, Seat 1: sent to {GRACE}, not accepted yet" in page
         assert page.count('class="qr"') == 2  # it is hers until it is accepted
 
         asked = await mail_to(platform, GRACE, "A ticket for Aurora is waiting for you")
         assert "Ada sends you a ticket." in asked.text
-        assert "Stalls · A · 1" in asked.text
+        assert "Stalls, Row A, Seat 1" in asked.text
         where = await open_link(grace, asked)
         shown = await grace.get(where, headers=BROWSER)
         assert (shown.status_code, "Accept the ticket" in shown.text, old.id in shown.text) == (200, True, False)
@@ -82,7 +82,7 @@ async def test_a_ticket_is_sent_accepted_and_only_the_new_code_is_admitted(tmp_p
         assert (await grace.get(path, headers=BROWSER)).status_code == 404
 
         page = (await ada.get(path, headers=BROWSER)).text
-        assert f"Stalls · A · 1: transferred to {GRACE}." in page
+        assert f"Stalls, Row A, Seat 1: transferred to {GRACE}." in page
         assert ticket["ticket"] not in page
         assert page.count('class="qr"') == 1
         for code in (old.id, ticket["ticket"]):
@@ -110,7 +110,7 @@ async def test_a_ticket_is_sent_accepted_and_only_the_new_code_is_admitted(tmp_p
             assert scanned.json()["reason"] == ("transferred" if verdict == "revoked" else "")
 
         told = await mail_to(platform, "ada@example.org", "Your ticket for Aurora was accepted")
-        assert f"{GRACE} accepted your ticket: Stalls · A · 1." in told.text
+        assert f"{GRACE} accepted your ticket: Stalls, Row A, Seat 1." in told.text
         mailed = await mail_to(platform, GRACE, "Your ticket for Aurora")
         assert {"tickets.pdf", "event.ics"} <= mailed.attachments().keys()
         assert ticket["ticket"] in mailed.text

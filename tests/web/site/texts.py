@@ -20,6 +20,9 @@ CATALOGUES = {
     "templates/organiser/": "organiser",
     "static/js/organiser/": "organiser",
     "site/organiser/": "organiser",
+    "templates/console/": "console",
+    "static/js/console/": "console",
+    "site/console/": "console",
     "templates/gate": "gate",
     "static/js/gate/": "gate",
     "site/gate/": "gate",
@@ -27,7 +30,7 @@ CATALOGUES = {
     "templates/overflow.": "room",
     "site/fans/waiting_room.": "room",
     "endpoints/room/": "room",
-    "http/notices.": "room",
+    "http/overflow_page.": "room",
     "templates/base.": SHARED,
     "templates/maintenance.": SHARED,
     "templates/problem.": SHARED,
@@ -35,7 +38,6 @@ CATALOGUES = {
     "static/js/words.": SHARED,
     "site/error_pages.": SHARED,
     "site/event_display.": SHARED,
-    "site/refusal_pages.": SHARED,
 }
 
 
@@ -64,7 +66,7 @@ def source_files() -> list[Path]:
         *sorted((WEB / "site").rglob("*.py")),
         WEB / "endpoints" / "room" / "page_texts.py",
         WEB / "endpoints" / "room" / "page.py",
-        WEB / "http" / "notices.py",
+        WEB / "http" / "overflow_page.py",
     ]
 
 

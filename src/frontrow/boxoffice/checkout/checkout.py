@@ -4,9 +4,9 @@
 `pay`, or the fan's browser gives it to the provider's own form without calling us. In that case a webhook, the page
 (`check`) or the worker finds out, whichever is first. Each call returns a `CheckoutResult`: confirmed, open (with the
 problem of the last card and how many cards may still be tried), declined, an action that the bank asks for, or
-"retrying automatically" while the provider is unavailable and the fan keeps the seats. A payment that succeeds after
-the hold has ended is refunded, and the fan gets 410. `release` gives the seats back at any time before the sale and
-voids what was opened or reserved.
+"retrying automatically" while the provider is unavailable and the fan keeps the seats. No call waits for the provider
+longer than `FanWait` allows. A payment that succeeds after the hold has ended is refunded, and the fan gets 410.
+`release` gives the seats back at any time before the sale and voids what was opened or reserved.
 
 `work` continues every payment that is due. It takes the money of what was sold. Outages, lost webhooks, crashes and
 expired holds end up there, too.
@@ -14,6 +14,7 @@ expired holds end up there, too.
 
 import asyncio
 import contextlib
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import Final
 
@@ -22,17 +23,37 @@ from msgspec.structs import replace
 
 from frontrow.boxoffice.checkout.model.outage_priority import check_priority
 from frontrow.boxoffice.checkout.ports import CheckoutLedger
+from frontrow.boxoffice.checkout.provider_notices import ProviderNotices
 from frontrow.boxoffice.events.model.events import Event
-from frontrow.boxoffice.holds.model.bookings import Booking, BookingState, HoldEnded, Move, MoveRefused, StaleFence
+from frontrow.boxoffice.holds.model.bookings import (
+    Booking,
+    BookingState,
+    HoldEnded,
+    Move,
+    MoveRefused,
+    Origin,
+    StaleFence,
+)
 from frontrow.boxoffice.holds.ports.seat_listener import SeatListener
+from frontrow.boxoffice.payments.fan_wait import FanWait
+from frontrow.boxoffice.payments.model.payment_methods import (
+    ALL_METHODS,
+    CARD,
+    HOSTED,
+    PaymentMethod,
+    find_method,
+    offered_methods,
+)
+from frontrow.boxoffice.payments.model.payment_rules import offers_slow
 from frontrow.boxoffice.payments.model.payments import ENDED, Payment, PaymentChanged, PaymentState
-from frontrow.boxoffice.payments.model.provider_intents import Intent, NoticeKind, ProviderError
+from frontrow.boxoffice.payments.model.provider_intents import Intent, ProviderError, TransferDetails
 from frontrow.boxoffice.payments.model.retry_schedule import WORK_CLAIM_S
+from frontrow.boxoffice.payments.open_providers import OpenProviders, ServersOwn, open_together
 from frontrow.boxoffice.payments.outage_watch import OutageWatch
-from frontrow.boxoffice.payments.payment_driver import AFTER_SALE, PaymentDriver
+from frontrow.boxoffice.payments.payment_driver import PaymentDriver
 from frontrow.boxoffice.payments.payment_log import PAYMENT_JOB, about_payment, log_sale, log_step
 from frontrow.boxoffice.payments.payment_records import PaymentRecords
-from frontrow.boxoffice.payments.ports import PaymentProvider
+from frontrow.boxoffice.payments.ports import NoticeListener, Payee, Payees, PaymentProvider
 from frontrow.boxoffice.payments.provider_calls import ProviderCalls
 from frontrow.boxoffice.payments.resting_payments import RestingPayments
 from frontrow.boxoffice.pricing.model.booking_choices import (
@@ -49,7 +70,7 @@ from frontrow.boxoffice.seats.model.venues import Plan
 from frontrow.boxoffice.tickets.ports.tickets import TicketIssuer
 from frontrow.core.background_tasks import start_task
 from frontrow.core.clock import US_PER_S, Clock
-from frontrow.core.errors import FrontrowError, InvalidInput, Overloaded
+from frontrow.core.errors import FrontrowError, InvalidInput, Overloaded, Refused
 from frontrow.core.failures import note_failure, note_success
 from frontrow.shared.quiet_time import QuietTime
 
@@ -62,12 +83,15 @@ LONGEST_PAUSE_S: Final = 5.0
 MAX_WITHDRAWALS: Final = 8  # tries while others keep changing the payment
 
 REASONS: Final = {Move.RELEASE: "released", Move.STEP_BACK: "stepped_back"}  # why the fan ended the payment
-WAITS_FOR_FAN: Final = frozenset({PaymentState.OPEN, PaymentState.ACTION})  # the fan has something to do on a page
+# the fan has something to do on a page, or looks whether the money came
+WAITS_FOR_FAN: Final = frozenset({PaymentState.OPEN, PaymentState.ACTION, PaymentState.PROCESSING})
+WAITING: Final = {PaymentState.OPEN: "open", PaymentState.ACTION: "action", PaymentState.PROCESSING: "awaited"}
 
 
 class CheckoutState(StrEnum):
     OPEN = "open"
     ACTION = "action"
+    AWAITED = "awaited"  # the fan has agreed, the money is on its way: the seats are kept
     RETRYING = "retrying"  # "retrying automatically": the seats are kept
     CONFIRMED = "confirmed"
     DECLINED = "declined"
@@ -83,6 +107,7 @@ class CheckoutResult(msgspec.Struct, frozen=True):
     client_secret: str = ""
     action_url: str = ""
     tries_left: int = 0  # of an open payment: cards that may still be declined before the seats are given up
+    transfer: TransferDetails | None = None  # of awaited money: where the fan has to send it
 
     @property
     def problem(self) -> str:
@@ -94,54 +119,124 @@ class CheckoutResult(msgspec.Struct, frozen=True):
         return self.payment.retry_at_us if self.payment and self.state is CheckoutState.RETRYING else 0
 
 
+def _nobody_waits(event_id: str) -> bool:
+    return False
+
+
+class PaymentOnItsWay(Refused):
+    """The fan has agreed and the bank is moving the money: the booking cannot be changed or paid another way."""
+
+    code = "payment_on_its_way"
+
+    def __init__(self, booking_id: str) -> None:
+        super().__init__("the bank is already moving the money; wait for it, or cancel the booking", booking=booking_id)
+
+
+def check_method(method: str, offered: Sequence[PaymentMethod], booking: Booking) -> None:
+    """Raise `InvalidInput` for a method that this booking cannot be paid with. A card's own id counts as `card`, and a
+    provider of one's own may have methods that only it knows."""
+    wanted = find_method(ALL_METHODS, method) or (HOSTED if method == HOSTED.id else CARD)
+    if wanted is HOSTED or find_method(offered, wanted.id):
+        return
+    if wanted is CARD and any(find_method(ALL_METHODS, one.id) is None for one in offered):
+        return
+    can = f"choose one of {', '.join(one.id for one in offered)}" if offered else "no method takes this price"
+    raise InvalidInput(f"{wanted.name} cannot be used for this booking; {can}", param="method")
+
+
 class Checkout:
     """Sells held seats."""
 
     def __init__(
         self,
         ledger: CheckoutLedger,
-        provider: PaymentProvider,
+        provider: PaymentProvider | OpenProviders,
         clock: Clock,
         *,
         seats: SeatListener | None = None,
         issuer: TicketIssuer | None = None,
         at_once: int = AT_ONCE,
+        public_url: str = "",
+        payees: Payees | None = None,
+        listeners: Sequence[NoticeListener] = (),
     ) -> None:
-        """`at_once`: how many payments the worker drives at the same time. Fans need calls to the provider, too."""
-        self._ledger, self._provider, self._clock, self._seats = ledger, provider, clock, seats
+        """`at_once`: how many payments the worker drives at the same time. Fans need calls to the provider, too.
+
+        `public_url`: where people know the server; a bank's page sends them back there.
+        """
+        self.has_queue: Callable[[str], bool] = _nobody_waits  # whether people wait for an event now
+        self._ledger, self._clock, self._seats = ledger, clock, seats
+        self._providers, self._payees = open_together(provider), payees or ServersOwn()
         self._at_once, self._driving = at_once, set[asyncio.Task[None]]()
         self.records = PaymentRecords(ledger, clock)
-        self._calls = ProviderCalls(ledger, provider, clock, self.records)
+        self._calls = ProviderCalls(ledger, self._providers, clock, self.records, public_url)
         self.driver = PaymentDriver(ledger, clock, self.records, self._calls, seats=seats, issuer=issuer)
-        self._payouts = RefundPayouts(ledger, provider, clock)
-        self._outage = OutageWatch(ledger.payments, provider, clock)
+        self._notices = ProviderNotices(
+            ledger,
+            self._providers,
+            clock,
+            self.records,
+            self._calls,
+            self.driver,
+            RefundPayouts(ledger, self._providers, clock),
+            listeners=listeners,
+        )
+        self._outage = OutageWatch(ledger.payments, self._providers, clock)
         self._resting = RestingPayments()
         self.failures = 0
 
-    async def begin(self, booking_id: str, fence: int, *, loaded: Booking | None = None) -> CheckoutResult:
-        """Move held -> paying and create the provider's object for the payment page."""
-        booking = loaded or await self._load_own(booking_id, fence)
-        for _ in range(2):  # once more if an earlier payment was still being voided
-            booking, payment = await self._ensure_payment(booking, "")
-            if payment.state in WAITS_FOR_FAN:
-                return await self._check_with_provider(booking, payment)
-            booking, payment = await self.driver.drive(booking, payment, fresh=payment.version == 1)
-            if payment.state not in ENDED or not booking.live(self._clock()):
-                break
-        return await self._result(booking, payment)
+    async def offered(self, booking: Booking, event: Event) -> tuple[PaymentMethod, ...]:
+        """The methods that this booking can be paid with now, in the order in which they are offered."""
+        payee = self._providers.named_payee(await self._payees.payee(booking))
+        found = self._providers.find(payee.provider)
+        if found is None or not booking.amount_minor:
+            return ()
+        has_queue = booking.origin is Origin.SHOP and self.has_queue(event.id)
+        slow = offers_slow(event.payments, event.starts_at_us, self._clock(), has_queue=has_queue)
+        wanted = event.payments.methods
+        return offered_methods(found.methods, booking.amount_minor, booking.currency, wanted=wanted, slow=slow)
 
-    async def pay(self, booking_id: str, fence: int, method: str, *, loaded: Booking | None = None) -> CheckoutResult:
-        """Pay with this card and confirm the booking.
+    async def begin(
+        self, booking_id: str, fence: int, *, loaded: Booking | None = None, event: Event | None = None
+    ) -> CheckoutResult:
+        """Move held -> paying and create the provider's object for the payment page.
+
+        `event`: what its fans may pay with; without it, with a card.
+        """
+        booking = loaded or await self._load_own(booking_id, fence)
+        offered = ",".join(one.id for one in await self.offered(booking, event)) if event else ""
+        with FanWait():
+            for _ in range(2):  # once more if an earlier payment was still being voided
+                booking, payment = await self._ensure_payment(booking, "", offered)
+                if payment.state in WAITS_FOR_FAN:
+                    return await self._check_with_provider(booking, payment)
+                booking, payment = await self.driver.drive(booking, payment, fresh=payment.version == 1)
+                if payment.state not in ENDED or not booking.live(self._clock()):
+                    break
+            return await self._result(booking, payment)
+
+    async def pay(
+        self,
+        booking_id: str,
+        fence: int,
+        method: str,
+        *,
+        loaded: Booking | None = None,
+        event: Event | None = None,
+    ) -> CheckoutResult:
+        """Pay with this card, or with the method that has this id, and confirm the booking.
 
         Raises `HoldEnded` (410) when the hold is over; anything reserved is released automatically. `loaded` is the
         booking as the caller read it a moment ago. Every write compares versions, so a stale one costs a retry, never
         a seat.
         """
         if not 1 <= len(method) <= MAX_METHOD_CHARS or not method.isascii():
-            raise InvalidInput("a payment method is the provider's id of a card", param="method")
+            raise InvalidInput("a payment method is the provider's id of a card, or the id of a method", param="method")
         booking = loaded or await self._load_own(booking_id, fence)
         if booking.amount_minor == 0:
             return await self._confirm_free(booking)
+        if event is not None and (event.payments.methods or find_method(ALL_METHODS, method)):
+            check_method(method, await self.offered(booking, event), booking)
         booking, payment = await self._ensure_payment(booking, method)
         fresh = payment.version == 1
         if payment.state is PaymentState.OPEN:
@@ -153,7 +248,8 @@ class Checkout:
                 payment = await self.records.reload_payment(payment)
         if payment.state is PaymentState.AUTHORISING and not fresh:  # a second click: another call is paying already
             return await self._result(booking, payment)
-        return await self._result(*await self.driver.drive(booking, payment, fresh=fresh))
+        with FanWait():
+            return await self._result(*await self.driver.drive(booking, payment, fresh=fresh))
 
     async def claim_priority(self, booking: Booking) -> int:
         """When the priority of this booking (B8) was first claimed: now, if it never was. `NoPriority` if it gives
@@ -162,20 +258,27 @@ class Checkout:
         check_priority(booking, await self._ledger.payments.payments_of(booking.id), now_us)
         return await self._ledger.messages.first_seen("priority", booking.id, now_us)
 
-    async def check(self, booking_id: str, fence: int) -> CheckoutResult:
-        """The present state. While the payment waits for the fan, it is also read from the provider."""
+    async def check(self, booking_id: str, fence: int, answers: Mapping[str, str] | None = None) -> CheckoutResult:
+        """The present state. While the payment waits for the fan, it is also read from the provider.
+
+        `answers` is what the fan's browser brings back from a page of the provider.
+        """
         booking = await self._load_own(booking_id, fence)
         payment = await self.records.latest_payment(booking_id)
-        if payment is not None and payment.state in WAITS_FOR_FAN:
-            return await self._check_with_provider(booking, payment)
-        return await self._result(booking, payment)
+        with FanWait():
+            if answers and payment is not None and payment.state in WAITS_FOR_FAN:
+                with contextlib.suppress(ProviderError):  # the notice or the worker brings it
+                    await self._calls.hear_return(payment, answers)
+            if payment is not None and payment.state in WAITS_FOR_FAN:
+                return await self._check_with_provider(booking, payment)
+            return await self._result(booking, payment)
 
     async def _check_with_provider(self, booking: Booking, payment: Payment) -> CheckoutResult:
         """Read a payment that waits for the fan at the provider and act on what it says."""
         if not booking.live(self._clock()):
             return await self._result(*await self.driver.drive(booking, payment))
         try:
-            intent = await self._provider.read(payment.ref)
+            intent = await self._calls.read(payment)
             updated = await self._calls.apply_intent(payment, intent)
         except ProviderError:  # the worker tries again; the page says that it takes longer
             return await self._waiting_result(booking, payment, None)
@@ -194,11 +297,13 @@ class Checkout:
         One transaction decides. If the sale was written first it raises `MoveRefused`. Otherwise the seats are free at
         once, and a card that is accepted in a browser at the same time is not charged.
         """
-        return await self._withdraw(booking_id, fence, Move.RELEASE)
+        with FanWait():
+            return await self._withdraw(booking_id, fence, Move.RELEASE)
 
     async def step_back(self, booking_id: str, fence: int) -> Booking:
         """Void what was opened or reserved and keep the seats held, so that the fan can pay another way."""
-        return await self._withdraw(booking_id, fence, Move.STEP_BACK)
+        with FanWait():
+            return await self._withdraw(booking_id, fence, Move.STEP_BACK)
 
     async def choose(self, booking: Booking, choice: BookingChoice, event: Event, plan: Plan) -> Booking:
         """Change ticket types, add-ons and the code of a hold. An open payment is voided first."""
@@ -235,6 +340,12 @@ class Checkout:
                 payment = await self.records.latest_payment(booking_id)
                 if payment is None or payment.state in ENDED:  # nothing to void
                     await self._ledger.step_back(booking_id, fence, self._clock())
+                elif (
+                    payment.state is PaymentState.PROCESSING
+                    and wish is Move.STEP_BACK
+                    and not self._recallable(payment)
+                ):
+                    raise PaymentOnItsWay(booking_id)
                 elif payment.state is PaymentState.CAPTURED:  # somebody captured it at the provider: it is sold
                     await self.driver.drive(booking, payment)
                 else:
@@ -244,6 +355,12 @@ class Checkout:
                 if isinstance(error, MoveRefused) and error.state is not BookingState.PAYING:
                     raise  # it is sold
         raise Overloaded(f"booking {booking_id} is being changed by another request; try again", retry_after_s=0.1)
+
+    def _recallable(self, payment: Payment) -> bool:
+        found = self._providers.find(payment.provider)
+        methods = (*found.methods, *ALL_METHODS) if found else ALL_METHODS
+        method = find_method(methods, payment.paid_with or payment.method)
+        return method is not None and method.recallable
 
     async def _move(self, booking: Booking, wish: Move) -> Booking:
         """Move a booking that has no payment to void."""
@@ -255,23 +372,10 @@ class Checkout:
             await self._seats.freed(released.event_id, released.seats, released.id)
         return released
 
-    async def handle_webhook(self, body: bytes, signature: str) -> bool:
-        """Verify a webhook and act on it once. Returns False when it was handled before or is not ours.
-
-        Its content is not trusted: the payment is read from the provider. It is recorded after it was acted on, so
-        after a crash in between the provider's next delivery is handled.
-        """
-        notice = self._provider.notice(body, signature, self._clock())
-        if notice is None or await self._ledger.messages.noticed(self._provider.name, notice.id):
-            return False
-        payment = await self._ledger.payments.payment_by_ref(self._provider.name, notice.ref)
-        # Once the booking is sold, a notice that its card was authorised says nothing new: the worker captures.
-        is_known = payment is not None and payment.state in AFTER_SALE and notice.kind is NoticeKind.AUTHORISED
-        if payment is not None and not is_known and (payment.state not in ENDED or payment.retry_at_us):
-            await self.driver.drive(await self.records.load_booking(payment.booking_id), payment)
-        if payment is not None and notice.kind is NoticeKind.REFUND:
-            await self._payouts.check(await self.records.reload_payment(payment))
-        return not await self._ledger.messages.seen_before(self._provider.name, notice.id, self._clock())
+    async def handle_webhook(self, body: bytes, headers: Mapping[str, str], provider: str = "") -> bool:
+        """Verify a webhook of this provider ("": the default) and act on it once. Returns False when there was nothing
+        to do."""
+        return await self._notices.handle(provider or self._providers.default.name, body, headers)
 
     async def _load_own(self, booking_id: str, fence: int) -> Booking:
         booking = await self.records.load_booking(booking_id)
@@ -279,17 +383,21 @@ class Checkout:
             raise StaleFence(booking_id, fence)
         return booking
 
-    async def _ensure_payment(self, booking: Booking, method: str) -> tuple[Booking, Payment]:
+    async def _ensure_payment(self, booking: Booking, method: str, offered: str = "") -> tuple[Booking, Payment]:
         """The booking in `paying` with its live payment, which is created if there is none."""
         payment = None
         if booking.state is not BookingState.HELD or booking.payment_begun_at_us is not None:
             payment = await self.records.latest_payment(booking.id)
+        payee: Payee | None = None
         for _ in range(2):
             if payment is not None and (payment.state not in ENDED or not booking.live(self._clock())):
                 break
             attempt, declines = (payment.attempt + 1, payment.declines) if payment else (1, 0)
+            payee = payee or self._providers.named_payee(await self._payees.payee(booking))
             with contextlib.suppress(PaymentChanged):  # another click created it a moment ago, or it is not the first
-                return await self.driver.new_attempt(booking, attempt, method, Move.BEGIN_PAYMENT, declines=declines)
+                return await self.driver.new_attempt(
+                    booking, attempt, method, payee, Move.BEGIN_PAYMENT, declines=declines, offered=offered
+                )
             payment = await self.records.latest_payment(booking.id)
             booking = await self.records.load_booking(booking.id)
         assert payment is not None
@@ -319,16 +427,18 @@ class Checkout:
         if payment.state in WAITS_FOR_FAN:
             intent = None
             with contextlib.suppress(ProviderError):  # the page polls again
-                intent = await self._provider.read(payment.ref)
+                intent = await self._calls.read(payment)
             return await self._waiting_result(booking, payment, intent)
         return CheckoutResult(CheckoutState.RETRYING, booking, payment)
 
     async def _waiting_result(self, booking: Booking, payment: Payment, intent: Intent | None) -> CheckoutResult:
         """The result for a payment that waits for the fan. `intent` is None when the provider could not be reached."""
-        state = CheckoutState.OPEN if payment.state is PaymentState.OPEN else CheckoutState.ACTION
+        state = CheckoutState(WAITING[payment.state])
         tries_left = max(0, await self._calls.card_tries(payment) - payment.declines)
-        secret, url = (intent.client_secret, intent.action_url) if intent else ("", "")
-        return CheckoutResult(state, booking, payment, secret, url, tries_left)
+        if intent is None:
+            return CheckoutResult(state, booking, payment, tries_left=tries_left)
+        shown = intent.client_secret, intent.action_url, tries_left, intent.transfer
+        return CheckoutResult(state, booking, payment, *shown)
 
     # The worker.
 
@@ -364,8 +474,8 @@ class Checkout:
             latest = payment
             if payment.state is not PaymentState.CAPTURING:  # no other attempt begins while one is captured
                 latest = await self.records.reload_payment(payment)
-            if latest.id != payment.id:  # a later attempt replaced it
-                await self.records.save(self.records.reschedule(payment))
+            if latest.id != payment.id:  # a later attempt replaced it: nobody may pay with what is left of it
+                await self.driver.drive_any(payment)
             await self.driver.drive(await self.records.load_booking(payment.booking_id), latest)
             self._resting.forget(payment.id)
         except FrontrowError as error:  # the ledger is away, or another worker has it: due again when the claim ends

@@ -97,8 +97,10 @@ def _rows(invoice: Invoice, language: str) -> list[_Row]:
     for line in document.lines:
         if not line.included:
             many = f"{line.quantity} × {money(line.unit)}" if line.unit is not None and line.quantity > 1 else ""
-            below = [many, ", ".join(line.seats) if line.name else ""]
-            title = line.title if line.name or not invoice.is_credit_note else _credited(line, words)
+            below = [many, line.seats_in(language) if line.name else ""]
+            title = line.title_in(language)
+            if not line.name and invoice.is_credit_note:
+                title = _credited(line, words, title)
             rows.append(_Row(title, money(line.amount), " · ".join(part for part in below if part), rule=True))
     rows.append(_Row(words["net"], money(document.net), rule=True))
     rows.append(_Row(f"{words['tax']} {formats.percent(document.tax_basis_points)}", money(document.tax)))
@@ -115,10 +117,10 @@ def _clean(text: str) -> str:
     return printable(text[:MAX_TEXT_CHARS])
 
 
-def _credited(line: ReceiptLine, words: Mapping[str, str]) -> str:
+def _credited(line: ReceiptLine, words: Mapping[str, str], title: str) -> str:
     """The title of a credit note's line without a name: seats, or what was withheld or withheld earlier."""
     if line.seats:
-        return f"{words['refunded']}: {line.title}"
+        return f"{words['refunded']}: {title}"
     return words["not_refunded"] if line.amount.minor > 0 else words["refunded"]
 
 

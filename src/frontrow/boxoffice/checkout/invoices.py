@@ -11,7 +11,7 @@ from frontrow.boxoffice.checkout.model.invoices import (
     Invoice,
     InvoiceNotFound,
     NothingToInvoice,
-    PaymentNotTaken,
+    check_taken,
     checked_billed_to,
     credit_document,
     credit_lines,
@@ -19,10 +19,9 @@ from frontrow.boxoffice.checkout.model.invoices import (
 )
 from frontrow.boxoffice.checkout.ports import CheckoutLedger
 from frontrow.boxoffice.checkout.receipts import Receipts
-from frontrow.boxoffice.holds.model.bookings import Booking, BookingState
-from frontrow.boxoffice.payments.model.payments import ENDED, Payment, PaymentState
+from frontrow.boxoffice.holds.model.bookings import Booking
 from frontrow.boxoffice.refunds.model.refunds import RefundState
-from frontrow.boxoffice.seats.model.seat_labels import seat_name
+from frontrow.boxoffice.seats.model.seat_names import seat_name
 from frontrow.boxoffice.texts.locale_formats import language_of
 from frontrow.boxoffice.tickets.ticket_renderer import TicketRenderer
 from frontrow.core.clock import Clock
@@ -74,21 +73,8 @@ class Invoices:
         return await book.invoices_of(booking.id)
 
     async def _check_taken(self, booking: Booking) -> None:
-        """Raise unless the money of the sale is taken."""
-        payments = await self._ledger.payments.payments_of(booking.id)
-        if any(one.state is PaymentState.CAPTURED for one in payments) or not payments:
-            return
-        if payments[-1].state in ENDED or not await self._will_be_taken(booking, payments[-1]):
-            raise NothingToInvoice("nothing was paid for this booking, so it has no invoice", booking=booking.id)
-        raise PaymentNotTaken("the payment is not finished yet; ask for the invoice again soon", booking=booking.id)
-
-    async def _will_be_taken(self, booking: Booking, payment: Payment) -> bool:
-        """Whether a payment that is not finished is for something: a sale, or a fee of what was returned."""
-        if booking.state is not BookingState.REFUNDED:
-            return booking.state is BookingState.CONFIRMED
-        refunds = await self._ledger.payments.refunds_of(booking.id)
-        kept = any(one.fee_minor for one in refunds if one.payment_id == payment.id)
-        return kept and payment.state is PaymentState.CAPTURING
+        payments = self._ledger.payments
+        check_taken(booking, await payments.payments_of(booking.id), await payments.refunds_of(booking.id))
 
     async def of_booking(self, booking_id: str) -> list[Invoice]:
         """What was issued for a booking so far."""

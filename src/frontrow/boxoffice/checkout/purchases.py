@@ -9,11 +9,13 @@ from collections.abc import Sequence
 from typing import Final
 
 from frontrow.boxoffice.checkout.checkout import Checkout, CheckoutResult
+from frontrow.boxoffice.events.model.events import Event
 from frontrow.boxoffice.holds.events_on_sale import Sales
 from frontrow.boxoffice.holds.hold_service import HoldService
 from frontrow.boxoffice.holds.model.bookings import HOLD_STATES, Booking, BookingState, HoldEnded, StaleFence
 from frontrow.boxoffice.holds.model.holds import Hold, IdempotencyMismatch, ShopPass, extended_end_us
 from frontrow.boxoffice.holds.model.requested_seats import Wish
+from frontrow.boxoffice.payments.model.payment_methods import CARD, PaymentMethod
 from frontrow.boxoffice.pricing.model.booking_choices import BookingChoice
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import NotFound, Overloaded, Unauthorised
@@ -32,6 +34,11 @@ def is_held(booking: Booking, now_us: int) -> bool:
     return booking.state in HOLD_STATES and booking.live(now_us)
 
 
+def keeps_visit(booking: Booking, now_us: int) -> bool:
+    """Whether the booking keeps its visit: seats that wait for slow money need none."""
+    return is_held(booking, now_us) and not booking.is_ordered
+
+
 class Purchases:
     """The steps from held seats to tickets."""
 
@@ -43,7 +50,7 @@ class Purchases:
         now_us = self._clock()
         if visit is None or visit.event_id != booking.event_id:
             raise Unauthorised("a pass for this event is needed; join its waiting room", event=booking.event_id)
-        kept = visit.id == booking.visit_id and is_held(booking, now_us)
+        kept = visit.id == booking.visit_id and keeps_visit(booking, now_us)
         if now_us >= visit.expires_at_us and not kept:
             raise Unauthorised("the pass has ended; join the waiting room again", event=booking.event_id)
         if fence is not None and fence != booking.fence:
@@ -105,7 +112,7 @@ class Purchases:
         """Open a payment for the provider's own form."""
         self.need_visit(booking, visit, fence)
         booking = await self._count_limits(booking)
-        return await self._checkout.begin(booking.id, booking.fence, loaded=booking)
+        return await self._checkout.begin(booking.id, booking.fence, loaded=booking, event=self._event_of(booking))
 
     async def step_back(self, booking: Booking, visit: ShopPass | None, fence: int | None = None) -> Booking:
         """Void the open payment and keep the seats, to pay another way."""
@@ -115,10 +122,25 @@ class Purchases:
     async def pay(
         self, booking: Booking, visit: ShopPass | None, method: str, fence: int | None = None
     ) -> CheckoutResult:
-        """Pay with this method. A booking that costs nothing needs none."""
+        """Pay with this method: our id of one, or the provider's id of a card. A booking that costs nothing needs
+        none."""
         self.need_visit(booking, visit, fence)
         booking = await self._count_limits(booking)
-        return await self._checkout.pay(booking.id, booking.fence, method or "none", loaded=booking)
+        return await self._checkout.pay(
+            booking.id, booking.fence, method or "none", loaded=booking, event=self._event_of(booking)
+        )
+
+    async def methods(self, booking: Booking) -> Sequence[PaymentMethod]:
+        """What the booking can be paid with now, in the order in which it is offered."""
+        event = self._event_of(booking)
+        return await self._checkout.offered(booking, event) if event is not None else (CARD,)
+
+    def _event_of(self, booking: Booking) -> Event | None:
+        """The event, if it is sold here. What was held before may still be paid, with a card."""
+        try:
+            return self._sales.get(booking.event_id).event
+        except NotFound:
+            return None
 
     async def choose(
         self, booking: Booking, visit: ShopPass | None, choice: BookingChoice, fence: int | None = None

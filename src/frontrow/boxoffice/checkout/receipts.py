@@ -14,7 +14,7 @@ from frontrow.boxoffice.holds.model.bookings import Booking
 from frontrow.boxoffice.payments.model.payments import ENDED, PaymentState
 from frontrow.boxoffice.pricing.model.prices import DIFFERENT, LineKind, PriceLine, decode_lines, tax_line
 from frontrow.boxoffice.refunds.model.refunds import Refund, RefundState
-from frontrow.boxoffice.seats.model.seat_labels import SeatLabels, seat_name
+from frontrow.boxoffice.seats.model.seat_names import SeatLabels, seat_name
 from frontrow.boxoffice.tickets.ticket_renderer import SoldBooking, TicketRenderer
 from frontrow.shared.money import Money
 
@@ -116,8 +116,8 @@ class Receipts:
         for refund in refunds:
             whole = replace(refund, amount_minor=refund.worth_minor, fee_minor=0)
             lines = credit_lines(whole, lambda seat: labels.text(seat_name(names, seat)))
-            named = [line for line in lines if line.title]
-            rest = Money.total([line.amount for line in lines if not line.title], refund.currency)
+            named = [line for line in lines if line.name or line.seats]
+            rest = Money.total([line.amount for line in lines if not (line.name or line.seats)], refund.currency)
             found += [replace_in_line(named[0], amount=named[0].amount + rest), *named[1:]]
         return tuple(found)
 
@@ -131,6 +131,7 @@ def _named_line(line: PriceLine, names: Sequence[str], labels: SeatLabels, curre
         None if line.unit_minor == DIFFERENT else Money(line.unit_minor, currency),
         tuple(labels.text(seat_name(names, seat)) for seat in line.seats),
         line.included,
+        tuple(seat_name(names, seat) for seat in line.seats),
     )
 
 

@@ -17,7 +17,8 @@ from typing import Final
 import msgspec
 
 from frontrow.boxoffice.holds.model.bookings import BookingState
-from frontrow.boxoffice.payments.model.payment_saga import state_from_intent
+from frontrow.boxoffice.payments.model.disputes import DisputeState, is_disputed, sum_by_state
+from frontrow.boxoffice.payments.model.payment_saga import is_late_money, state_from_intent
 from frontrow.boxoffice.payments.model.payments import ENDED, Payment, PaymentState
 from frontrow.boxoffice.payments.model.provider_intents import (
     Intent,
@@ -27,9 +28,10 @@ from frontrow.boxoffice.payments.model.provider_intents import (
     ProviderUnknown,
 )
 from frontrow.boxoffice.payments.model.retry_schedule import WORK_CLAIM_S
+from frontrow.boxoffice.payments.open_providers import OpenProviders, ServersOwn, open_together
 from frontrow.boxoffice.payments.payment_driver import PaymentDriver
 from frontrow.boxoffice.payments.payment_records import PaymentRecords
-from frontrow.boxoffice.payments.ports import PaymentLedger, PaymentProvider
+from frontrow.boxoffice.payments.ports import Payee, Payees, PaymentLedger, PaymentProvider
 from frontrow.boxoffice.refunds.model.refunds import Refund, RefundState
 from frontrow.boxoffice.refunds.payouts import RefundPayouts
 from frontrow.core.clock import US_PER_S, Clock
@@ -47,6 +49,14 @@ FIRST_LOOK_BACK_S: Final = DAY_S  # how far back a starting process reads, in ca
 MARGIN_US: Final = 3600 * US_PER_S
 YOUNG_US: Final = 2 * WORK_CLAIM_S * US_PER_S  # younger objects may still be saved by the driver that created them
 MAX_PROBLEMS: Final = 1_000
+MAX_DISPUTES: Final = 10_000
+
+
+class AccountSums(msgspec.Struct):
+    """The money of one account on both sides, in minor units by currency."""
+
+    ledger_minor: dict[str, int] = {}
+    provider_minor: dict[str, int] = {}
 
 
 class ReconciliationReport(msgspec.Struct):
@@ -58,6 +68,14 @@ class ReconciliationReport(msgspec.Struct):
     problems: list[str] = []
     ledger_minor: dict[str, int] = {}  # by currency: captured less refunded
     provider_minor: dict[str, int] = {}
+    disputed_minor: dict[str, int] = {}  # by currency: with the banks of fans until it is decided
+    lost_minor: dict[str, int] = {}  # by currency: taken back for good; captured, and not ours any more
+    accounts: dict[str, AccountSums] = {}  # by provider and account: `stripe`, `stripe acct_1`
+
+    @property
+    def wrong_accounts(self) -> list[str]:
+        """The accounts that hold more or less than the ledger says."""
+        return sorted(name for name, one in self.accounts.items() if _differs(one))
 
     @property
     def difference_minor(self) -> dict[str, int]:
@@ -69,10 +87,19 @@ class ReconciliationReport(msgspec.Struct):
 class Reconciler:
     """Compares and corrects. Safe to run at any time, beside everything else."""
 
-    def __init__(self, ledger: PaymentLedger, provider: PaymentProvider, clock: Clock, driver: PaymentDriver) -> None:
-        self._ledger, self._provider, self._clock, self._driver = ledger, provider, clock, driver
+    def __init__(
+        self,
+        ledger: PaymentLedger,
+        provider: PaymentProvider | OpenProviders,
+        clock: Clock,
+        driver: PaymentDriver,
+        *,
+        payees: Payees | None = None,
+    ) -> None:
+        self._ledger, self._providers, self._clock, self._driver = ledger, open_together(provider), clock, driver
+        self._payees = payees or ServersOwn()
         self._records = PaymentRecords(ledger, clock)
-        self._payouts = RefundPayouts(ledger, provider, clock)
+        self._payouts = RefundPayouts(ledger, self._providers, clock)
         self._passed_us = 0  # when the last pass of `keep` began
         self.last: ReconciliationReport | None = None
         self._told: dict[str, int] = {}  # currency -> the difference that was logged last
@@ -96,21 +123,34 @@ class Reconciler:
     async def _pass(self, since_us: int, payments: AsyncIterator[Payment]) -> ReconciliationReport:
         """Compare the provider's objects since then, and these payments."""
         report = ReconciliationReport()
-        intents: dict[str, Intent] = {}
-        async for intent in self._objects(since_us):
-            if intent.booking_id:
-                intents[intent.ref] = intent
-                with self._note_bugs(report, intent.ref, intent.booking_id):
-                    intents[intent.ref] = await self._compare(intent, report)
-                report.objects += 1
+        intents: dict[tuple[Payee, str], Intent] = {}
+        own = [Payee(provider.name) for provider in self._providers.all()]
+        for payee in (*own, *await self._payees.accounts()):
+            async for intent in self._objects(payee, since_us, report):
+                if intent.booking_id:
+                    intents[payee, intent.ref] = intent
+                    with self._note_bugs(report, intent.ref, intent.booking_id):
+                        intents[payee, intent.ref] = await self._compare(payee, intent, report)
+                    report.objects += 1
         async for payment in payments:
-            if payment.provider == self._provider.name:
+            if self._providers.find(payment.provider) is not None:
                 report.payments += 1
                 with self._note_bugs(report, f"payment {payment.id}", payment.booking_id):
                     await self._check(payment, intents, report)
-        for intent in intents.values():
-            _add(report.provider_minor, intent.currency, intent.captured_minor - intent.refunded_minor)
+        await self._add_disputes(report)
+        for (payee, _), intent in intents.items():
+            minor = intent.captured_minor - intent.refunded_minor
+            _add(report.provider_minor, intent.currency, minor)
+            _add(_sums(report, payee).provider_minor, intent.currency, minor)
         return report
+
+    async def _add_disputes(self, report: ReconciliationReport) -> None:
+        """What banks of fans have taken back, of all disputes."""
+        found = await self._ledger.payments.disputes("", "", MAX_DISPUTES)
+        if len(found) == MAX_DISPUTES:
+            _add_problem(report, f"more than {MAX_DISPUTES} disputes: their sums are of the newest")
+        report.disputed_minor = sum_by_state(found, DisputeState.OPEN)
+        report.lost_minor = sum_by_state(found, DisputeState.LOST)
 
     @contextlib.contextmanager
     def _note_bugs(self, report: ReconciliationReport, what: str, booking_id: str) -> Iterator[None]:
@@ -146,41 +186,59 @@ class Reconciler:
                 RECONCILIATION_DIFFERENCE(currency=currency, ledger_minor=sums[0], provider_minor=sums[1])
                 self._told[currency] = minor
 
-    async def _objects(self, since_us: int) -> AsyncIterator[Intent]:
-        after = ""
+    async def _objects(self, payee: Payee, since_us: int, report: ReconciliationReport) -> AsyncIterator[Intent]:
+        provider, after = self._at(payee), ""
         for _ in range(MAX_PAGES):
-            page = await self._provider.page(since_us, after, PAGE)
+            try:
+                page = await provider.page(since_us, after, PAGE)
+            except (ProviderRefused, ProviderNotCalled) as error:  # such as an account that was closed
+                if isinstance(error, ProviderNotCalled) and not payee.account:
+                    raise  # all of the provider is away; of an organiser's account, the others are compared
+                _add_problem(report, f"{_name_of(payee)}: not readable: {error.message}")
+                return
             for intent in page:
                 yield intent
             if len(page) < PAGE:
                 return
             after = page[-1].ref
 
-    async def _compare(self, intent: Intent, report: ReconciliationReport) -> Intent:
+    def _at(self, payee: Payee) -> PaymentProvider:
+        return self._providers.named(payee.provider, payee.account)
+
+    async def _compare(self, payee: Payee, intent: Intent, report: ReconciliationReport) -> Intent:
         """Make one object and its payment agree. Returns the object as it is afterwards."""
-        payment = await self._ledger.payments.payment_by_ref(self._provider.name, intent.ref)
+        payment = await self._ledger.payments.payment_by_ref(payee.provider, intent.ref)
         if payment is None:
-            return await self._handle_orphan(intent, report)
+            return await self._handle_orphan(payee, intent, report)
+        if payment.account != payee.account:
+            _add_problem(
+                report, f"{intent.ref}: lies on {_name_of(payee)}, the ledger says {payment.account or 'ours'}"
+            )
+            return intent
         mended = report.mended
         if state_from_intent(payment, intent) is not None or (
             payment.retry_at_us and payment.retry_at_us <= self._clock()
         ):
-            _, driven = await self._driver.drive(await self._records.load_booking(payment.booking_id), payment)
+            driven = await self._driver.drive_any(payment)
             report.mended += driven.state is not payment.state or driven.declines != payment.declines
+        elif is_late_money(payment, intent):
+            await self._driver.take_late_money(payment, intent)
+            report.mended += 1
         elif payment.state in ENDED and intent.state in (IntentState.AUTHORISED, IntentState.ACTION):
-            await self._drop(intent, report)
+            await self._drop(payee, intent, report)
         elif payment.state is PaymentState.CAPTURED and intent.state is not IntentState.CAPTURED:
             _add_problem(report, f"{intent.ref}: the ledger says captured, the provider says {intent.state}")
         report.mended += await self._payouts.compare(payment, intent)
-        await self._save_foreign_refunds(intent, payment, report)
+        if payment.state not in ENDED:  # what was sent back of a payment that was ended is in no refund
+            await self._save_foreign_refunds(intent, payment, report)
         is_settled = (
             payment.state is PaymentState.CAPTURED and intent.state is IntentState.CAPTURED and not payment.retry_at_us
         )
         if is_settled and report.mended == mended:
             return intent  # nobody changed it: no need to read it again
-        return await self._provider.read(intent.ref)
+        return await self._at(payee).read(intent.ref)
 
-    async def _handle_orphan(self, intent: Intent, report: ReconciliationReport) -> Intent:
+    async def _handle_orphan(self, payee: Payee, intent: Intent, report: ReconciliationReport) -> Intent:
         """Handle an object of ours that no payment names: the answer was lost, and another object replaced it."""
         booking = await self._ledger.booking(intent.booking_id)
         payments = await self._ledger.payments.payments_of(intent.booking_id)
@@ -191,29 +249,33 @@ class Reconciler:
         if booking is None:
             _add_problem(report, f"{intent.ref}: names booking {intent.booking_id}, which this ledger does not have")
             return intent
-        return await self._drop(intent, report)
+        return await self._drop(payee, intent, report)
 
-    async def _drop(self, intent: Intent, report: ReconciliationReport) -> Intent:
+    async def _drop(self, payee: Payee, intent: Intent, report: ReconciliationReport) -> Intent:
         """Void the object, or refund all of it if it was captured."""
         left = intent.captured_minor - intent.refunded_minor
         moment = self._clock()  # a new key each time: a stored 500 must not stop us, and the object was just read
         try:
             if intent.state is IntentState.CAPTURED:
-                if left:
-                    await self._provider.refund(intent.ref, left, f"rfd_{intent.ref}", f"{intent.ref}:refund:{moment}")
+                if left and is_disputed(await self._ledger.payments.disputes_of_ref(payee.provider, intent.ref)):
+                    _add_problem(report, f"{intent.ref}: is disputed, so it is not refunded")
+                elif left:
+                    key = f"{intent.ref}:refund:{moment}"
+                    await self._at(payee).refund(intent.ref, left, f"rfd_{intent.ref}", key)
                     report.mended += 1
             else:
-                await self._provider.void(intent.ref, f"{intent.ref}:void:{moment}")
+                await self._at(payee).void(intent.ref, f"{intent.ref}:void:{moment}")
                 report.mended += 1
         except (ProviderRefused, ProviderUnknown, ProviderNotCalled) as error:
             _add_problem(report, f"{intent.ref}: cannot be dropped now: {error.message}")
-        return await self._provider.read(intent.ref)
+        return await self._at(payee).read(intent.ref)
 
     async def _save_foreign_refunds(self, intent: Intent, payment: Payment, report: ReconciliationReport) -> None:
         """Save refunds that were made by hand at the provider."""
         refunds = {refund.id: refund for refund in await self._ledger.payments.refunds_of(payment.booking_id)}
         refs = {refund.ref for refund in refunds.values()}
-        foreign = [r for r in intent.refunds if not r.failed and r.ref not in refs and r.refund_id not in refunds]
+        known = {*refunds, f"rfd_{intent.ref}"}  # the latter: of money that came for a payment that was ended here
+        foreign = [r for r in intent.refunds if not r.failed and r.ref not in refs and r.refund_id not in known]
         if not foreign:
             return
         booking = await self._records.load_booking(payment.booking_id)
@@ -240,21 +302,31 @@ class Reconciler:
         await self._ledger.payments.ask_refund(written, fence=booking.fence, now_us=now_us)
         report.mended += 1
 
-    async def _check(self, payment: Payment, intents: dict[str, Intent], report: ReconciliationReport) -> None:
+    async def _check(
+        self, payment: Payment, intents: dict[tuple[Payee, str], Intent], report: ReconciliationReport
+    ) -> None:
         """Compare one payment of the ledger: what was captured and what was refunded."""
         refunds = await self._ledger.payments.refunds_of(payment.booking_id)
         at_provider = (RefundState.DONE, RefundState.PENDING)
         given = sum(r.amount_minor for r in refunds if r.state in at_provider and r.payment_id == payment.id)
         taken = payment.amount_minor if payment.state is PaymentState.CAPTURED else 0
-        if payment.ref and payment.ref not in intents:
+        payee = Payee(payment.provider, payment.account)
+        if payment.ref and (payee, payment.ref) not in intents:
             if payment.retry_at_us == 0 and taken == given:
                 return  # older than the window, and fully refunded
             try:
-                intents[payment.ref] = await self._compare(await self._provider.read(payment.ref), report)
+                found = await self._at(payee).read(payment.ref)
+                intents[payee, payment.ref] = await self._compare(payee, found, report)
             except ProviderRefused:
                 _add_problem(report, f"payment {payment.id}: the provider does not know {payment.ref}")
+            except ProviderNotCalled as error:
+                if not payment.account:
+                    raise
+                _add_problem(report, f"payment {payment.id}: {payment.account} is not readable: {error.message}")
         if taken - given:
             _add(report.ledger_minor, payment.currency, taken - given)
+            payee = Payee(payment.provider, payment.account)
+            _add(_sums(report, payee).ledger_minor, payment.currency, taken - given)
         for refund in refunds:
             if refund.state is RefundState.FAILED and refund.payment_id == payment.id:
                 _add_problem(report, f"refund {refund.id}: failed at the provider ({refund.failure}); try it again")
@@ -274,6 +346,19 @@ class Reconciler:
 
 def _add(sums: dict[str, int], currency: str, minor: int) -> None:
     sums[currency] = sums.get(currency, 0) + minor
+
+
+def _name_of(payee: Payee) -> str:
+    return f"{payee.provider} {payee.account}".strip()
+
+
+def _sums(report: ReconciliationReport, payee: Payee) -> AccountSums:
+    return report.accounts.setdefault(_name_of(payee), AccountSums())
+
+
+def _differs(one: AccountSums) -> bool:
+    currencies = one.ledger_minor.keys() | one.provider_minor.keys()
+    return any(one.ledger_minor.get(each, 0) != one.provider_minor.get(each, 0) for each in currencies)
 
 
 def _add_problem(report: ReconciliationReport, problem: str) -> None:

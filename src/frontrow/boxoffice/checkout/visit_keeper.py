@@ -45,7 +45,8 @@ class VisitKeeper:
         await _run_together(changes)
 
     async def _end_or_release(self, visit: str, hold: str) -> None:
-        """The hold that kept this visit has ended: so has the visit, if it became tickets."""
+        """The hold that kept this visit has ended: so has the visit, if it became tickets. While slow money is awaited,
+        the visit goes on for as long as its pass."""
         booking_now = await self._ledger.booking(hold)
         if booking_now is not None and booking_now.state in BOUGHT:
             await self._visits.end(visit)

@@ -37,6 +37,7 @@ from frontrow.boxoffice.events.model.room_rules import HUMAN_CHECKS, RoomRules, 
 from frontrow.boxoffice.events.pictures import PREPARE_WITHIN_S, prepare_picture
 from frontrow.boxoffice.events.ports import EventLedger
 from frontrow.boxoffice.holds.model.holds import SeatsTaken
+from frontrow.boxoffice.payments.model.payment_rules import PaymentRules
 from frontrow.boxoffice.people.model.people import checked_name
 from frontrow.boxoffice.pricing.model.sale_options import AddOn, Discount, SharedLimit, TicketType
 from frontrow.boxoffice.pricing.model.taxes import SELLERS_TAX
@@ -72,9 +73,12 @@ class EventEdit(msgspec.Struct, frozen=True, kw_only=True):
     refunds: RefundPolicy | None = None
     withheld: tuple[str, ...] | None = None
     card_tries: int | None = None
+    payments: PaymentRules | None = None
     room: RoomRules | None = None  # only its fields that are not None
     rotating_codes: bool | None = None
     reentry: bool | None = None
+    block_disputed: bool | None = None
+    names_at_gates: bool | None = None
     transfers_allowed: bool | None = None
     line_up: tuple[str, ...] | None = None
     picture: str | None = None  # a hash that `put_picture` gave; empty: none

@@ -38,6 +38,7 @@ MAX_LOGO_BYTES: Final = 60_000
 LOGO_TRIES: Final = 4  # each half as large as the one before
 PLATE_MARGIN_PERCENT: Final = 12  # around a transparent logo, of its height
 LIGHT_PLATE, DARK_PLATE = "#ffffff", "#161b22"
+SMALL_WIDTH, SMALL_HEIGHT, SMALL_QUALITY = 600, 315, 78  # in mails and on tickets
 LIGHT_LOGO: Final = 170  # the mean brightness, of 255, from which on a logo needs a dark plate
 
 
@@ -76,6 +77,18 @@ def prepare_logo(encoded: str | bytes) -> Picture:
 def media_type_of(body: bytes) -> str:
     """Of a prepared picture."""
     return "image/png" if body.startswith(b"\x89PNG") else "image/jpeg"
+
+
+def small_picture(body: bytes) -> bytes:
+    """A prepared picture as mails and tickets show it: a JPEG of 600 by 315 or less."""
+    from PIL import Image
+
+    with Image.open(io.BytesIO(body)) as opened:
+        small = opened.convert("RGB")
+    small.thumbnail((SMALL_WIDTH, SMALL_HEIGHT), Image.Resampling.LANCZOS)
+    made = io.BytesIO()
+    small.save(made, "JPEG", quality=SMALL_QUALITY, optimize=True)
+    return made.getvalue()
 
 
 def _read(encoded: str | bytes, param: str, min_side: int, enough: tuple[int, int]) -> "Image.Image":

@@ -3,8 +3,9 @@
 The rows are written in the same transaction as the note that the fact was handled (`Inbox.once`). So a fact that
 comes twice, or a consumer that is killed at any point, neither doubles nor loses an effect. A fact that cannot be
 handled is tried a bounded number of times and then becomes a dead letter (a row of the ledger's deliveries), so that
-one broken fact never stops the others. A bus that lost its memory loses no fact: the outbox still has them, and the
-consumer handles those it has not recorded. A fact without an effect leaves no note, so it may be planned again.
+one broken fact never stops the others. A bus that lost its memory, or its newest facts with a failover, loses no fact:
+the outbox still has them, and the consumer handles those it has not recorded whenever it meets the bus anew. A fact
+without an effect leaves no note, so it may be planned again.
 """
 
 import asyncio
@@ -16,7 +17,7 @@ import msgspec
 from frontrow.boxoffice.facts.model import FACT_KINDS, BusFact, Fact, kind_of, on_the_bus
 from frontrow.boxoffice.facts.ports import Bus, BusReader, Inbox, PlannedWrite
 from frontrow.boxoffice.messages.model.messages import MAX_ERROR_CHARS, UNHANDLED_FACT, NewDelivery, UnhandledFact
-from frontrow.core.clock import Clock
+from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import Overloaded, Unavailable
 from frontrow.core.failures import note_failure, note_success
 from frontrow.shared.log_lines import DEAD_LETTER
@@ -27,6 +28,8 @@ TRIES: Final = 3
 MAX_FACT_CHARS: Final = 30_000  # of a fact in a dead letter
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 1.0
 MISSED_ROUNDS: Final = 1_000  # of one batch each
+LOOK_BACK_S: Final = 3_600  # a bus that still knows the group lost no more: Redis' rarest snapshot is hourly
+LOOK_AGAIN_S: Final = 30  # after the work claim of a relay, which publishes first and marks then
 
 Plan = Callable[[int, Fact], Awaitable[Sequence[PlannedWrite]]]
 
@@ -56,6 +59,8 @@ class FactConsumer:
         self._kinds, self._in_turn = kinds, in_turn
         self._stopping = asyncio.Event()
         self._reader: BusReader | None = None
+        self._looks_us: list[int] = []  # when to look for facts that the bus has lost
+        self._lost_since_us = 0
         self.handled = 0
         self.repeated = 0
         self.dead_letters = 0
@@ -68,11 +73,34 @@ class FactConsumer:
             await reader.done(facts)
         return len(facts)
 
-    async def catch_up(self) -> int:
-        """Handle the published facts that this consumer has not recorded. Returns their number."""
+    async def turn(self) -> int:
+        """`work` with the reader of the turn before. After a failure, and at first, with a new one that looks for what
+        the bus has lost meanwhile."""
+        try:
+            if self._reader is None:
+                self._reader = await self._bus.reader(self.name)
+                now_us = self._clock()
+                self._lost_since_us = 0 if self._reader.is_new_group else now_us - LOOK_BACK_S * US_PER_S
+                self._looks_us = [now_us, now_us + LOOK_AGAIN_S * US_PER_S]
+            if self._looks_us and self._looks_us[0] <= self._clock():
+                await self.catch_up(self._lost_since_us)
+                del self._looks_us[0]
+            return await self.work(self._reader)
+        except BaseException:
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        """Leave the bus; what was in hand is delivered to the next reader."""
+        reader, self._reader = self._reader, None
+        if reader is not None:
+            await reader.aclose()
+
+    async def catch_up(self, since_us: int = 0) -> int:
+        """Handle the facts published since then that this consumer has not recorded. Returns their number."""
         count = after = 0
         for _ in range(MISSED_ROUNDS):
-            missed = await self._inbox.missed_facts(self.name, after, BATCH)
+            missed = await self._inbox.missed_facts(self.name, after, BATCH, since_us)
             await self._handle([on_the_bus(fact) for fact in missed])
             count += len(missed)
             if len(missed) < BATCH or self._stopping.is_set():
@@ -143,23 +171,18 @@ class FactConsumer:
     async def run(self) -> None:
         """Work until stopped. When the bus or the ledger fails, start again with a new reader, so no fact is lost."""
         pause_s = FIRST_PAUSE_S
-        while not self._stopping.is_set():
-            try:
-                self._reader = reader = await self._bus.reader(self.name)
+        try:
+            while not self._stopping.is_set():
                 try:
-                    if reader.is_new_group:
-                        await self.catch_up()
-                    while not self._stopping.is_set():
-                        await self.work(reader)
-                        note_success()
-                        pause_s = FIRST_PAUSE_S
-                finally:
-                    self._reader = None
-                    await reader.aclose()
-            except (Unavailable, Overloaded) as error:
-                note_failure(error)
-                await asyncio.sleep(pause_s)
-                pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+                    await self.turn()
+                    note_success()
+                    pause_s = FIRST_PAUSE_S
+                except (Unavailable, Overloaded) as error:
+                    note_failure(error)
+                    await asyncio.sleep(pause_s)
+                    pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+        finally:
+            await self.close()
 
 
 def _decoded(carried: BusFact) -> Fact | None:

@@ -97,9 +97,12 @@ class PriorityGranted(_Fact, frozen=True, tag_field="fact", tag=True, gc=False):
 
 
 class RefundPaid(_Fact, frozen=True, tag_field="fact", tag=True, gc=False):
+    """`was_delayed`: it failed before."""
+
     refund_id: str = ""
     amount_minor: int = 0
     currency: str = ""
+    was_delayed: bool = False
 
 
 class RefundFailed(_Fact, frozen=True, tag_field="fact", tag=True, gc=False):
@@ -107,6 +110,25 @@ class RefundFailed(_Fact, frozen=True, tag_field="fact", tag=True, gc=False):
 
     refund_id: str = ""
     reason: str = ""
+
+
+class _DisputeFact(_Fact, frozen=True, tag_field="fact", tag=True, gc=False):
+    dispute: str = ""  # the provider's name for it
+    amount_minor: int = 0
+    currency: str = ""
+    reason: str = ""
+
+
+class DisputeOpened(_DisputeFact, frozen=True, tag_field="fact", tag=True, gc=False):
+    """The fan's bank takes the money back, for now."""
+
+
+class DisputeEnded(_DisputeFact, frozen=True, tag_field="fact", tag=True, gc=False):
+    """The money is the organiser's: the dispute was won, or it ended without a decision."""
+
+
+class DisputeLost(_DisputeFact, frozen=True, tag_field="fact", tag=True, gc=False):
+    """The bank keeps the money."""
 
 
 # --- Waitlist and resale
@@ -217,6 +239,9 @@ Fact: TypeAlias = (
     | PriorityGranted
     | RefundPaid
     | RefundFailed
+    | DisputeOpened
+    | DisputeEnded
+    | DisputeLost
     | WaitlistJoined
     | WaitlistLeft
     | WaitlistEnded

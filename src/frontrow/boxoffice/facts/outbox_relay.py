@@ -14,6 +14,7 @@ from frontrow.core.clock import US_PER_S, Clock
 from frontrow.shared.polling import PollLoop
 from frontrow.shared.quiet_time import QuietTime
 
+KEEP_FACTS_S: Final = 7 * 24 * 3600  # how long a published fact stays in the outbox
 BATCH: Final = 500
 BATCHES_PER_ROUND: Final = 100
 WORK_CLAIM_S: Final = 30.0

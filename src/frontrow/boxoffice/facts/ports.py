@@ -117,8 +117,9 @@ class Inbox(Protocol):
         """The writes that queue deliveries. A delivery with a known `dedupe` is already queued."""
         ...
 
-    async def missed_facts(self, source: str, after: int, limit: int) -> list[OutboxFact]:
-        """Of the newest published facts those that this consumer has not recorded, oldest first, at most `limit`.
+    async def missed_facts(self, source: str, after: int, limit: int, since_us: int = 0) -> list[OutboxFact]:
+        """Of the newest facts published since then, those that this consumer has not recorded, oldest first, at most
+        `limit`.
 
         Only facts with a greater number than `after`: a consumer does not record facts that it does not want.
         """

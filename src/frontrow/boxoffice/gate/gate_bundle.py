@@ -41,6 +41,8 @@ class Bundle(msgspec.Struct, frozen=True):
     rotating_secret: str = ""
     types: dict[str, tuple[int, ...]] = {}  # the sold seats of each ticket type; empty for an event without types
     reentry: bool = False  # whether people who left may come back
+    disputed: tuple[str, ...] = ()  # the ids of tickets whose money is disputed; a newer bundle has others
+    block_disputed: bool = False  # whether those are refused
 
     def verifying(self) -> VerifyingKeys:
         return VerifyingKeys.of(*map(bytes.fromhex, self.keys))
@@ -83,6 +85,8 @@ def make_bundle(
     types: Mapping[str, Sequence[int]] = NO_TYPES,
     *,
     reentry: bool = False,
+    disputed: Sequence[str] = (),
+    block_disputed: bool = False,
 ) -> Bundle:
     """The bundle of an event at `at_us`."""
     return Bundle(
@@ -94,6 +98,8 @@ def make_bundle(
         keys.rotating_secret(event_id).hex(),
         {one: tuple(sold) for one, sold in types.items()},
         reentry,
+        tuple(disputed),
+        block_disputed,
     )
 
 

@@ -23,7 +23,7 @@ from frontrow.boxoffice.gate.model.scans import (
     later_than,
     order_scans,
 )
-from frontrow.boxoffice.seats.model.seat_labels import seat_name
+from frontrow.boxoffice.seats.model.seat_names import seat_name
 from frontrow.boxoffice.tickets.rotating_codes import is_rotating_code, ticket_secret
 from frontrow.boxoffice.tickets.ticket_codes import Misread, ReadTicket, read_code, signed_text
 from frontrow.core.errors import InvalidInput
@@ -42,6 +42,7 @@ class GateVerdict(StrEnum):
     FORGED = "forged"
     OLD_CODE = "old_code"
     REPLACED = "replaced"
+    DISPUTED = "disputed"
     ALREADY_IN = "already_in"
     LEFT = "left"
     NOT_INSIDE = "not_inside"
@@ -55,6 +56,7 @@ VERDICT_TEXTS: Final = {
     GateVerdict.REVOKED: "cancelled or returned",
     GateVerdict.FORGED: "forged",
     GateVerdict.OLD_CODE: "a picture of a ticket; ask for the live code",
+    GateVerdict.DISPUTED: "its money is disputed; send the person to the box office",
     GateVerdict.REPLACED: "a newer ticket for this seat was used",
     GateVerdict.ALREADY_IN: "already used",
     GateVerdict.LEFT: "left; may come back",
@@ -70,6 +72,7 @@ class GateAnswer(msgspec.Struct, frozen=True):
     seat: str = ""
     first_scan: Scan | None = None  # by which it is inside, if it was already admitted
     type_name: str = ""  # of the ticket, if the bundle has it
+    disputed: bool = False  # its money is disputed, and the event lets such tickets in
 
     @property
     def accepted(self) -> bool:
@@ -94,6 +97,7 @@ class Gate:
         self._secret = bytes.fromhex(bundle.rotating_secret)
         self._types = {seat: name for name, seats in bundle.types.items() for seat in seats}
         self._revoked = set(check_revocations(bundle.revocations, self._keys, bundle.event_id))
+        self._disputed = frozenset(bundle.disputed)
         self._log = log
         self._scans: dict[str, dict[str, Scan]] = {}  # ticket -> its scans, in and out, by their ids
         self._newest: dict[int, int] = {}  # seat -> greatest fence admitted
@@ -121,6 +125,8 @@ class Gate:
             return GateVerdict.REVOKED, ticket
         if not self._keys.signed(ticket.kid, signed_text(ticket.body), ticket.signature):
             return GateVerdict.FORGED, None
+        if self.bundle.block_disputed and ticket.id in self._disputed:
+            return GateVerdict.DISPUTED, ticket
         return check_rotating_code(ticket, self._secret, now_us), ticket
 
     def check(self, code: str, now_us: int) -> GateAnswer:
@@ -137,7 +143,8 @@ class Gate:
             verdict = GateVerdict.REPLACED
         if verdict is GateVerdict.WELCOME:
             self._record(ticket, Way.IN, now_us)
-        return GateAnswer(verdict, ticket.id, seat, first, self._types.get(ticket.seat_index, ""))
+        type_name, disputed = self._types.get(ticket.seat_index, ""), ticket.id in self._disputed
+        return GateAnswer(verdict, ticket.id, seat, first, type_name, disputed)
 
     def let_out(self, code: str, now_us: int) -> GateAnswer:
         """Verify the code at an exit and record that its holder left. `ReentryNotAllowed` if nobody may come back.
@@ -149,6 +156,8 @@ class Gate:
         verdict, ticket = self.verify(code.strip(), now_us)
         if ticket is None:
             return GateAnswer(verdict)
+        if verdict is GateVerdict.DISPUTED:  # whoever is inside may leave
+            verdict = GateVerdict.WELCOME
         if verdict is GateVerdict.WELCOME:
             verdict = GateVerdict.NOT_INSIDE if self._may_return(ticket.id) else GateVerdict.LEFT
         if verdict is GateVerdict.LEFT:

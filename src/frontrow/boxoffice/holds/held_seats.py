@@ -46,10 +46,11 @@ class HeldSeats:
         self._on_doubt = on_doubt  # called when the claim store is lost or disagrees with the ledger
 
     async def of_fan(self, event_id: str, fan: str) -> tuple[Booking | None, int]:
-        """The live hold of a fan who chose seats (not an offer of the waitlist), and how many bookings they had."""
+        """The live hold of a fan who chooses seats, and how many bookings they had. An offer of the waitlist is none,
+        nor are seats that wait for slow money."""
         bookings = await self._ledger.bookings_of(event_id, fan)
         now_us = self._clock()
-        live = [one for one in bookings if one.state in HOLD_STATES and one.live(now_us)]
+        live = [one for one in bookings if one.state in HOLD_STATES and one.live(now_us) and not one.is_ordered]
         return next((one for one in live if one.origin is not Origin.OFFER), None), len(bookings)
 
     def show_placed(self, sale: Sale, placed: PlacedHold, quote: Quote, now_us: int) -> Hold:
@@ -143,14 +144,18 @@ class HeldSeats:
 
     async def extend(self, booking_id: str, fence: int, expires_at_us: int) -> Booking:
         """Move the end of a live hold to a later time."""
+        booking = await self._ledger.extend_hold(booking_id, fence, self._clock(), expires_at_us)
+        await self.held_longer(booking)
+        return booking
+
+    async def held_longer(self, booking: Booking) -> None:
+        """The ledger moved the end of this hold to a later time."""
         now_us = self._clock()
-        booking = await self._ledger.extend_hold(booking_id, fence, now_us, expires_at_us)
         claim = SeatClaim(booking.event_id, booking.seats, booking.fan, booking.id, booking.hold_expires_at_us)
         await self._claims.claim(claim, now_us)
         self._sales.get(booking.event_id).seats.mark_taken(
             booking.seats, booking.fan, booking.hold_expires_at_us, now_us
         )
-        return booking
 
     async def release(self, booking_id: str, fence: int) -> Booking:
         """Give the seats of a hold back."""

@@ -11,13 +11,15 @@ from typing import Final
 from frontrow.boxoffice.checkout.checkout import AT_ONCE, Checkout
 from frontrow.boxoffice.checkout.reconciliation import Reconciler
 from frontrow.boxoffice.facts.fact_consumers import FactConsumer
-from frontrow.boxoffice.facts.outbox_relay import OutboxRelay
+from frontrow.boxoffice.facts.outbox_relay import KEEP_FACTS_S, OutboxRelay
 from frontrow.boxoffice.facts.ports import Bus
 from frontrow.boxoffice.holds.expiry import OnExpired, Sweeper, ignore_expired
 from frontrow.boxoffice.holds.ports.seat_listener import SeatListener
 from frontrow.boxoffice.jobs.ports import JobLedger
 from frontrow.boxoffice.messages.notifications import MESSAGE_FACTS, Notifier
 from frontrow.boxoffice.messages.organiser_webhooks import OrganiserWebhooks
+from frontrow.boxoffice.payments.open_providers import OpenProviders, open_together
+from frontrow.boxoffice.payments.payment_accounts import PaymentAccounts
 from frontrow.boxoffice.payments.ports import PaymentProvider
 from frontrow.boxoffice.refunds.refunds import Refunds
 from frontrow.boxoffice.tickets.ports.tickets import TicketIssuer
@@ -25,7 +27,6 @@ from frontrow.core.clock import US_PER_S, Clock
 from frontrow.shared.jobs import Job, every
 
 REFUNDS_EVERY_S: Final = 1.0
-KEEP_FACTS_S: Final = 7 * 24 * 3600
 KEEP_KEYS_S: Final = 7 * 24 * 3600  # idempotency keys of requests; those of payment calls are kept with the payment
 PURGE_EVERY_S: Final = 60.0
 PURGE_BATCH: Final = 5_000
@@ -71,17 +72,21 @@ def box_office_jobs(
 
 def money_jobs(
     ledger: JobLedger,
-    provider: PaymentProvider,
+    provider: PaymentProvider | OpenProviders,
     clock: Clock,
     issuer: TicketIssuer,
     *,
     seats: SeatListener | None = None,
     at_once: int = AT_ONCE,
+    public_url: str = "",
 ) -> list[Job]:
     """The jobs of payments: finish payments, take the money, pay refunds out, reconcile ledger and provider."""
-    checkout = Checkout(ledger, provider, clock, issuer=issuer, seats=seats, at_once=at_once)
+    accounts = PaymentAccounts(ledger, open_together(provider), clock)
+    checkout = Checkout(
+        ledger, provider, clock, issuer=issuer, seats=seats, at_once=at_once, public_url=public_url, payees=accounts
+    )
     return [
         Job("checkout", functools.partial(checkout.run, ledger.due_work)),
         every("refunds", Refunds(ledger, provider, clock, seats=seats).work, REFUNDS_EVERY_S, ledger.due_work),
-        Job("reconciler", Reconciler(ledger, provider, clock, checkout.driver).keep),
+        Job("reconciler", Reconciler(ledger, provider, clock, checkout.driver, payees=accounts).keep),
     ]

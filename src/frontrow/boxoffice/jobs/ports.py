@@ -3,6 +3,7 @@
 from typing import Protocol
 
 from frontrow.boxoffice.checkout.ports import InvoiceBook
+from frontrow.boxoffice.gate.ports import RedemptionReads
 from frontrow.boxoffice.messages.ports.message_book import MessageBook
 from frontrow.boxoffice.organiser.ports.organiser_book import OrganiserBook
 from frontrow.boxoffice.payments.ports import PaymentLedger
@@ -24,6 +25,9 @@ class JobLedger(PaymentLedger, Protocol):
 
     @property
     def people(self) -> PeopleBook: ...
+
+    @property
+    def redemptions(self) -> RedemptionReads: ...
 
     @property
     def waitlist(self) -> WaitlistBook: ...

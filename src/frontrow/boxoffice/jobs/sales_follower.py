@@ -87,6 +87,9 @@ class FollowedSeats:
     async def sold(self, booking: Booking) -> None:
         await self._seats.sold(booking)
 
+    async def held_longer(self, booking: Booking) -> None:
+        await self._seats.held_longer(booking)
+
     async def freed(self, event_id: str, seats: Sequence[int], booking_id: str) -> None:
         """The ledger ended this booking."""
         if event_id in set(self._sales):

@@ -4,6 +4,8 @@ One worker at a time works on a queue, and queues run in parallel, so a slow or 
 the worker is killed after sending and before recording, the delivery is sent again with the same id when its work claim
 ends. Each mail is recorded before the next one of its queue is sent, so that is one mail per queue at most. A worker
 that is not killed sends nothing twice: while the ledger is away it keeps the outcomes and records them later.
+
+`OpenAddresses` sends nothing to addresses that bounced, whose readers complained, or who asked to stop.
 """
 
 import asyncio
@@ -13,9 +15,10 @@ from itertools import groupby
 from typing import Final
 
 from frontrow.boxoffice.messages.delivery_retries import apply_outcome
+from frontrow.boxoffice.messages.model.channel_reports import BlockedAddress, ReportKind
 from frontrow.boxoffice.messages.model.messages import Delivery, DeliveryState, Message, Outcome, not_tried
-from frontrow.boxoffice.messages.ports.channels import Channel
-from frontrow.boxoffice.messages.ports.message_book import MessageBook
+from frontrow.boxoffice.messages.ports.channels import Channel, NoteMessage
+from frontrow.boxoffice.messages.ports.message_book import MessageBook, MessageReads
 from frontrow.core.background_tasks import start_task
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import Overloaded, Unavailable
@@ -36,6 +39,11 @@ SAVE_AGAIN_S: Final = 0.5
 BUSY_PAUSE_S: Final = 0.01  # there may be more
 MAX_ROUNDS: Final = 10_000
 
+REASONS: Final = {
+    ReportKind.BOUNCED: "this address does not exist any more",
+    ReportKind.COMPLAINED: "this reader reported our messages as spam",
+    ReportKind.STOPPED: "this person asked to get no more messages",
+}
 _LINES: Final = {DeliveryState.SENT: DELIVERY_SENT, DeliveryState.GIVEN_UP: DELIVERY_GIVEN_UP}
 
 NoteDelivery = Callable[[Delivery, Outcome], Awaitable[None]]
@@ -53,6 +61,40 @@ async def send_batch(
 
     sent = iter(await channel.send([one for one in messages if isinstance(one, Message)], note_message))
     return [next(sent) if isinstance(one, Message) else one for one in messages]
+
+
+class OpenAddresses:
+    """A channel that leaves out blocked addresses (see Channel)."""
+
+    def __init__(self, channel: Channel, book: MessageReads) -> None:
+        self.name = channel.name
+        self.channel, self._book = channel, book
+
+    async def send(self, messages: Sequence[Message], note: NoteMessage | None = None) -> list[Outcome]:
+        try:
+            blocked = await self._book.blocked([self._key(one) for one in messages])
+        except (Unavailable, Overloaded) as error:
+            return [not_tried(error)] * len(messages)
+        if not blocked:
+            return await self.channel.send(messages, note)
+        places = [place for place, one in enumerate(messages) if self._key(one) not in blocked]
+
+        async def note_place(place: int, outcome: Outcome) -> None:
+            if note is not None:
+                await note(places[place], outcome)
+
+        outcomes = [_left_out(blocked.get(self._key(one))) for one in messages]
+        sent = await self.channel.send([messages[place] for place in places], note_place) if places else []
+        for place, outcome in zip(places, sent, strict=True):
+            outcomes[place] = outcome
+        return outcomes
+
+    def _key(self, message: Message) -> tuple[str, str]:
+        return self.name, message.contact.email if self.name == "email" else message.contact.phone
+
+
+def _left_out(blocked: BlockedAddress | None) -> Outcome:
+    return Outcome(False, reason=REASONS.get(blocked.reason, "") if blocked else "")
 
 
 class DeliveryWorker:

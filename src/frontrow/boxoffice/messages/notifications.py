@@ -18,11 +18,15 @@ import msgspec
 
 from frontrow.boxoffice.checkout.receipts import Receipts
 from frontrow.boxoffice.events.model.events import Event
+from frontrow.boxoffice.events.pictures import media_type_of
 from frontrow.boxoffice.facts.model import (
+    BookingCancelled,
     BookingConfirmed,
+    BookingRefunded,
     Fact,
     HoldExpired,
     PaymentDeclined,
+    RefundPaid,
     decode_fact,
     encode_fact,
 )
@@ -42,10 +46,13 @@ from frontrow.boxoffice.messages.model.messages import (
 )
 from frontrow.boxoffice.messages.ports.channels import Channel
 from frontrow.boxoffice.messages.ports.ledger import MessageLedger
-from frontrow.boxoffice.organiser.model.brands import MailBrand, mail_brand
-from frontrow.boxoffice.payments.model.payments import PROVIDER_UNAVAILABLE
+from frontrow.boxoffice.organiser.model.brands import Brand, MailBrand, mail_brand
+from frontrow.boxoffice.payments.model.payments import EXTERNAL, PROVIDER_UNAVAILABLE
 from frontrow.boxoffice.people.model.roles import ROLES
-from frontrow.boxoffice.seats.model.seat_labels import seat_name
+from frontrow.boxoffice.pricing.model.prices import LineKind
+from frontrow.boxoffice.refunds.model.refund_lines import add_on_names, add_ons_gone, decode_refund_lines, kept_lines
+from frontrow.boxoffice.refunds.model.refunds import Refund, RefundState
+from frontrow.boxoffice.seats.model.seat_names import seat_name
 from frontrow.boxoffice.seats.model.venues import Venue
 from frontrow.boxoffice.texts.locale_formats import Moment, language_of
 from frontrow.boxoffice.texts.message_texts import render
@@ -58,6 +65,7 @@ from frontrow.boxoffice.tickets.ticket_renderer import TicketRenderer
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import NotFound, Overloaded, Unavailable
 from frontrow.core.failures import note_failure
+from frontrow.shared.heavy_work import Urgency
 from frontrow.shared.money import Money
 
 KIND: Final = "notification"
@@ -84,6 +92,7 @@ KIND_OF_FACT: Final = {
     "TransferAccepted": "transfer_accepted",
 }
 EVENT_CANCELLED: Final = "event_cancelled"
+RETURNED: Final = "returned"  # why a booking is cancelled whose last tickets were returned for resale
 # why a payment ended -> kind of message, where nobody declined it
 KIND_OF_END: Final = {"event_cancelled": EVENT_CANCELLED, "organiser": "cancelled"}
 # fact -> kind of message to the recipient of the transfer that the fact names
@@ -96,9 +105,11 @@ EVENT_KINDS: Final = frozenset({"declined", "expired", "waitlist_ended", EVENT_C
 PURPOSES: Final = {"priority": LinkPurpose.PRIORITY, "offer": LinkPurpose.OFFER}
 LINK_LIFE_US: Final = 30 * 86_400 * US_PER_S  # of a booking's link, after the show
 ENDED_LINK_US: Final = 86_400 * US_PER_S  # for this long after its end, a link still says that the offer is over
+ANNOUNCED_REASONS: Final = frozenset({"resold", "late"})  # of refunds without lines that a mail announces
 QUIET: Final = frozenset({"expired"})  # not worth a mail or an SMS
 WITH_TICKETS: Final = frozenset({"confirmed", "reseated", "transfer_ticket"})
 WITH_RECEIPT: Final = frozenset({"confirmed", "refund_paid"})
+OF_REFUNDS: Final = frozenset({"refunded", "partly_refunded"})  # they say what is still valid and what is paid back
 WITHOUT_HTML: Final = frozenset({"in_app", "push", "sms"})
 MAX_LOGOS: Final = 100  # kept in memory; each has at most 60 KB
 IN_APP: Final = "in_app"  # the fan's page
@@ -106,7 +117,10 @@ QUIET_CHANNELS: Final = frozenset({IN_APP, "push"})
 
 
 STAFF_KIND_OF_FACT: Final = {
-    "RefundFailed": ("refund_failed", "refunds:write")
+    "RefundFailed": ("refund_failed", "refunds:write"),
+    "DisputeOpened": ("dispute_opened", "refunds:write"),
+    "DisputeEnded": ("dispute_ended", "refunds:write"),
+    "DisputeLost": ("dispute_lost", "refunds:write"),
 }  # fact -> kind, and whom: who may do it
 MESSAGE_FACTS: Final = KIND_OF_FACT.keys() | KIND_FOR_RECIPIENT.keys() | REVOKING_FACTS | STAFF_KIND_OF_FACT.keys()
 
@@ -144,10 +158,14 @@ class Notifier:
         kind = await self._kind_for(fact)
         deliveries = await self._plan_for_recipients(number, fact)
         if kind is None:
+            deliveries += await self._plan_for_staff(number, fact)
             return self._ledger.messages.make_delivery_writes(deliveries, self._clock()) if deliveries else []
         contact = await self._ledger.messages.contact(fact.fan) or Contact(fact.fan, channels=("in_app",))
         wanted = dict.fromkeys((*contact.channels, "in_app"))
-        chosen = [name for name in wanted if name in self._channels and (kind not in QUIET or name in QUIET_CHANNELS)]
+        quiet = kind in QUIET or await self._is_announced(fact)
+        chosen = [name for name in wanted if name in self._channels and (not quiet or name in QUIET_CHANNELS)]
+        if not contact.takes_sms:
+            chosen = [name for name in chosen if name != "sms"]
         message_id = f"{kind}-{fact.booking_id or fact.event_id}-{number}"
         page = self._notice(fact, kind, message_id) if IN_APP in chosen else []
         deliveries += [
@@ -170,11 +188,22 @@ class Notifier:
             if fact.reason == PROVIDER_UNAVAILABLE:  # of a server of version 0.1, which writes both facts
                 return None
             return KIND_OF_END.get(fact.reason, "declined")
+        if isinstance(fact, BookingCancelled) and fact.reason == RETURNED:
+            return None  # TicketReturned tells them
         if isinstance(fact, HoldExpired) and fact.was == BookingState.PAYING:
             payments = await self._ledger.payments.payments_of(fact.booking_id)
             if payments and payments[-1].is_lost_to_outage:
                 return None
         return KIND_OF_FACT.get(type(fact).__name__)
+
+    async def _is_announced(self, fact: Fact) -> bool:
+        """Whether a mail has already said that this money comes: the one about the refund, the resale or the late
+        payment. After a failure the fan is waiting for news, so the payment itself is worth a mail."""
+        if not isinstance(fact, RefundPaid) or fact.was_delayed:
+            return False
+        refunds = await self._ledger.payments.refunds_of(fact.booking_id)
+        refund = next((one for one in refunds if one.id == fact.refund_id), None)
+        return refund is not None and (bool(refund.lines) or refund.reason in ANNOUNCED_REASONS)
 
     def _notice(self, fact: Fact, kind: str, message_id: str) -> Sequence[PlannedWrite]:
         """The message on the fan's page, to be written when it is read."""
@@ -301,6 +330,8 @@ class Notifier:
         event = sold.event if sold is not None else await self._ledger.catalogue.event(fact.event_id)
         venue = sold.venue if sold is not None else await self._ledger.catalogue.venue(event.venue_id)
         about = await self._describe(fact, event, venue, sheets) | {"buyer": contact.name}
+        if body.kind in OF_REFUNDS:
+            about |= await self._describe_refund(fact, event)
         if transfer is not None:
             zone = about["when"].time_zone
             about |= {"sender": sender, "recipient": transfer.email, "until": Moment(transfer.expires_at_us, zone)}
@@ -312,14 +343,15 @@ class Notifier:
             offered = usable_wallets(keys, self._clock())
             about["wallets"] = [(f"{one}_wallet", f"{url}/{one}-wallet") for one in Wallet if one in offered]
         with_html = body.channel not in WITHOUT_HTML
-        brand, attachments = await self._brand(event) if with_html else (None, ())
-        if brand is not None:
-            about["brand"] = brand
+        attachments: tuple[Attachment, ...] = ()
+        if with_html:
+            is_pictured = body.channel == "email" and bool(sheets)
+            about["brand"], attachments = await self._brand(event, pictured=is_pictured)
         rendered = render(body.kind, contact.locale, about, url=url, html=with_html)
         if body.channel == "email" and sheets:
             async with drawing:
                 pdf = await self._renderer.pdf_for_mail(sheets, language_of(contact.locale))
-                attachments += await asyncio.to_thread(_make_attachments, sheets, pdf)
+                attachments += await asyncio.to_thread(_make_attachments, sheets, pdf, language_of(contact.locale))
         return Message(
             body.message_id,
             body.kind,
@@ -330,17 +362,25 @@ class Notifier:
             rendered.short,
             attachments,
             url,
+            since_us=fact.at_us,
         )
 
-    async def _brand(self, event: Event) -> tuple[MailBrand | None, tuple[Attachment, ...]]:
-        """How a mail about this event looks, by who sells it, and the logo, if there is one."""
+    async def _brand(self, event: Event, *, pictured: bool) -> tuple[MailBrand, tuple[Attachment, ...]]:
+        """How a mail about this event looks, by its picture and by who sells it; the logo and, if the mail is
+        `pictured`, the picture."""
         brand = await self._ledger.brands.of(event.organiser_id) if event.organiser_id else None
-        if brand is None:
-            return None, ()
+        brand, attachments = brand or Brand(event.organiser_id), list[Attachment]()
         body = await self._logo(brand.logo.hash) if brand.logo is not None else None
-        if body is None:
-            return mail_brand(msgspec.structs.replace(brand, logo=None)), ()
-        return mail_brand(brand), (Attachment("logo.png", "image/png", body),)
+        if body is not None:
+            attachments.append(Attachment("logo.png", "image/png", body))
+        elif brand.logo is not None:
+            brand = msgspec.structs.replace(brand, logo=None)
+        art = await self._renderer.art.find(event, Urgency.MAIL) if pictured else None
+        if art is not None:
+            kind = media_type_of(art.picture)
+            attachments.append(Attachment(f"picture.{kind.rpartition('/')[2]}", kind, art.picture))
+        colour = art.colour if art is not None else await self._renderer.art.colour(event)
+        return mail_brand(brand, colour, pictured=art is not None), tuple(attachments)
 
     async def _logo(self, picture_hash: str) -> bytes | None:
         """A logo; the last few are kept."""
@@ -369,7 +409,15 @@ class Notifier:
         rendered = render(body.kind, STAFF_LOCALE, about, url=url)
         contact = Contact(member.id, member.email, locale=STAFF_LOCALE, name=member.name)
         return Message(
-            body.message_id, body.kind, contact, rendered.subject, rendered.text, rendered.html, rendered.short, url=url
+            body.message_id,
+            body.kind,
+            contact,
+            rendered.subject,
+            rendered.text,
+            rendered.html,
+            rendered.short,
+            url=url,
+            since_us=fact.at_us,
         )
 
     def _url(self, body: _NotificationBody, fact: Fact, event: Event) -> str:
@@ -407,8 +455,40 @@ class Notifier:
             "tickets": sheets,
         }
 
+    async def _describe_refund(self, fact: Fact, event: Event) -> dict[str, Any]:
+        """What the buyer still has of the booking, and the money that comes back. Staff give back cash by hand."""
+        sold = await self._renderer.look_up(fact.booking_id)
+        if sold is None:
+            return {}
+        booking = sold.booking
+        refunds = await self._ledger.payments.refunds_of(booking.id)
+        gone = add_ons_gone([decode_refund_lines(one.lines) for one in refunds])
+        kept = [line for line in kept_lines(booking, gone) if line.kind is LineKind.ADD_ON]
+        names, labels = await self._renderer.seat_names(event), await self._renderer.seat_labels(event)
+        over = booking.state is not BookingState.CONFIRMED
+        about: dict[str, Any] = {
+            "kept_seats": () if over else tuple(labels.text(seat_name(names, seat)) for seat in booking.seats),
+            "kept_add_ons": tuple(f"{line.quantity} × {line.name}" for line in kept),
+        }
+        refund = _refund_of(fact, refunds)
+        payments = await self._ledger.payments.payments_of(booking.id)
+        by_hand = bool(payments) and payments[-1].provider == EXTERNAL
+        if refund is not None and refund.amount_minor and refund.state is not RefundState.MOOT and not by_hand:
+            about["back"] = Money(refund.amount_minor, refund.currency)
+        return about
+
     def worker(self) -> DeliveryWorker:
         return DeliveryWorker(KIND, self._ledger.messages, self._clock, self.send, give_up_after_s=GIVE_UP_AFTER_S)
+
+
+def _refund_of(fact: Fact, refunds: Sequence[Refund]) -> Refund | None:
+    """The refund that a fact is about: the newest of its seats and add-ons that was not made later."""
+    extras = getattr(fact, "add_ons", None)
+    for refund in reversed([one for one in refunds if one.lines]):
+        same = isinstance(fact, BookingRefunded) or add_on_names(decode_refund_lines(refund.lines)) == extras
+        if same and set(refund.seats) == set(fact.seats) and refund.created_at_us <= fact.at_us:
+            return refund
+    return None
 
 
 def _ends_at_us(fact: Fact) -> int:
@@ -416,11 +496,11 @@ def _ends_at_us(fact: Fact) -> int:
     return int(getattr(fact, "until_us", 0) or getattr(fact, "expires_at_us", 0))
 
 
-def _make_attachments(sheets: Sequence[Sheet], pdf: bytes) -> tuple[Attachment, ...]:
+def _make_attachments(sheets: Sequence[Sheet], pdf: bytes, language: str) -> tuple[Attachment, ...]:
     """The tickets as PDF, the calendar entry, and each QR code for the mail itself (rotating ones only show live)."""
     codes = [Attachment(f"{one.ticket_id}.png", "image/png", qr.png(one.code)) for one in sheets if not one.rotating]
     return (
         Attachment("tickets.pdf", "application/pdf", pdf),
-        Attachment("event.ics", "text/calendar", calendar_entry(sheets)),
+        Attachment("event.ics", "text/calendar", calendar_entry(sheets, language)),
         *codes,
     )

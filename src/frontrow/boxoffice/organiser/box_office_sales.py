@@ -22,7 +22,6 @@ from frontrow.boxoffice.holds.ports.seat_listener import SeatListener
 from frontrow.boxoffice.messages.model.messages import Contact
 from frontrow.boxoffice.organiser.bookings import seat_indexes
 from frontrow.boxoffice.organiser.model.box_office_sales import (
-    EXTERNAL,
     MAX_SEATS_PER_SALE,
     SALE_HOLD_S,
     BoxOfficeTotal,
@@ -31,7 +30,7 @@ from frontrow.boxoffice.organiser.model.box_office_sales import (
     buyer_id,
 )
 from frontrow.boxoffice.organiser.ports.ledger import OrganiserLedger
-from frontrow.boxoffice.payments.model.payments import Payment, PaymentState
+from frontrow.boxoffice.payments.model.payments import EXTERNAL, Payment, PaymentState
 from frontrow.boxoffice.payments.payment_log import log_sale
 from frontrow.boxoffice.people.model.email_addresses import checked_email, is_email
 from frontrow.boxoffice.people.model.person_names import clean_name

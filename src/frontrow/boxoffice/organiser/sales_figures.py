@@ -171,15 +171,19 @@ class SalesFigures:
         ]
 
     async def live(self, event: Event, before: LiveFigures | None) -> LiveFigures:
-        """The next live frame after `before`: one small query to the ledger, the rest from memory."""
-        now_us = self._clock()
+        """The next live frame after `before`: one small query to the ledger, the rest from memory, in one go."""
         plan = await self._plan_of(event.plan_hash)
-        states = self._seats_of(event.id)
-        sections = _count_map(plan, states) if states is not None else (await self.of(event)).sections
         if before is None:
             bookings, fence = 0, await self._book.newest_fence(event.id)
         else:
             bookings, _, fence = await self._book.held_since(event.id, before.fence)
+        exact = await self.of(event) if self._seats_of(event.id) is None else None
+        now_us, states = self._clock(), self._seats_of(event.id)  # nothing is awaited from here on: one moment
+        if exact is None and states is not None:
+            sections, tiers = _count_map(plan, self._runs_of(event.plan_hash, plan), states)
+        else:
+            exact = exact or await self.of(event)
+            sections, tiers = exact.sections, exact.tiers
         whole = counted(sections)
         passed_us = max(1, now_us - before.at_us) if before is not None else 0
         sold_more = max(0, whole.sold - before.seats.sold) if before is not None else 0
@@ -194,6 +198,7 @@ class SalesFigures:
             round(sold_more * US_PER_S / passed_us, 2) if passed_us else 0.0,
             self._room_of(event.id),
             fence,
+            tiers=tiers,
         )
 
 
@@ -209,11 +214,21 @@ def _forecast(event: Event, seats: Group, minutes: Sequence[tuple[int, int]], no
     return forecast_sold_out(minutes, left, now_us, event.sale_ends_at_us)
 
 
-def _count_map(plan: Plan, states: bytes | bytearray) -> list[Group]:
-    """Seats by section as the map shows them. `bytes.count` does the counting."""
-    found = []
-    for section, base in zip(plan.sections, plan.bases, strict=True):
-        end = base + section.size
-        held, sold, blocked = (states.count(state, base, end) for state in (1, 2, 3))
-        found.append(Group(section.id, section.size, section.size - held - sold - blocked, held, sold, blocked))
-    return found
+def _count_map(
+    plan: Plan, runs: Sequence[tuple[str, str, int]], states: bytes | bytearray
+) -> tuple[list[Group], list[Group]]:
+    """Seats by section and by tier as the map shows them. `bytes.count` does the counting, run by run."""
+    ends = [first for _, _, first in runs[1:]] + [plan.size]
+    sections: dict[str, list[int]] = {section.id: [0, 0, 0, 0] for section in plan.sections}
+    tiers: dict[str, list[int]] = {tier: [0, 0, 0, 0] for tier in plan.tiers}
+    for (section, tier, first), end in zip(runs, ends, strict=True):
+        for state in range(len(sections[section])):
+            seats = states.count(state, first, end)
+            sections[section][state] += seats
+            tiers[tier][state] += seats
+    return [_group(*one) for one in sections.items()], [_group(*one) for one in tiers.items()]
+
+
+def _group(name: str, counts: Sequence[int]) -> Group:
+    free, held, sold, withheld = counts
+    return Group(name, sum(counts), free, held, sold, withheld)

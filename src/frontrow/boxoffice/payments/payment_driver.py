@@ -16,20 +16,22 @@ from frontrow.boxoffice.events.model.events import EventCancelled
 from frontrow.boxoffice.facts.model import Fact, LatePaymentReturned, PriorityGranted
 from frontrow.boxoffice.holds.model.bookings import HOLD_STATES, Booking, BookingState, HoldEnded, Move, MoveRefused
 from frontrow.boxoffice.holds.ports.seat_listener import SeatListener
+from frontrow.boxoffice.payments.model.payment_accounts import platform_fee_minor
 from frontrow.boxoffice.payments.model.payment_saga import PaymentStep, next_check_us, next_step
 from frontrow.boxoffice.payments.model.payments import (
     BEFORE_SALE,
+    LATE_MONEY,
     PROVIDER_UNAVAILABLE,
     TAKES_CARDS,
     Payment,
     PaymentChanged,
     PaymentState,
 )
-from frontrow.boxoffice.payments.model.provider_intents import ProviderNotCalled, ProviderUnknown
+from frontrow.boxoffice.payments.model.provider_intents import Intent, ProviderNotCalled, ProviderUnknown
 from frontrow.boxoffice.payments.model.retry_schedule import WORK_CLAIM_S
 from frontrow.boxoffice.payments.payment_log import log_retry, log_step
 from frontrow.boxoffice.payments.payment_records import PaymentRecords
-from frontrow.boxoffice.payments.ports import PaymentLedger
+from frontrow.boxoffice.payments.ports import Payee, PaymentLedger
 from frontrow.boxoffice.payments.provider_calls import ProviderCalls
 from frontrow.boxoffice.refunds.model.refunds import Refund
 from frontrow.boxoffice.refunds.model.ticket_returns import OWED_STATES
@@ -39,9 +41,11 @@ from frontrow.boxoffice.tickets.rotating_codes import RotatingCodes
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import FrontrowError
 
+STEP_BACK_HOLD_S: Final = 600
 MAX_STEPS: Final = 24  # more than the longest path through the table; after that the worker continues
 AFTER_SALE: Final = frozenset({PaymentState.CAPTURING, PaymentState.LAPSED})  # of a booking that was sold with it
 _NOT_LOST: Final = frozenset({BookingState.CANCELLED, BookingState.CONFIRMED, BookingState.REFUNDED})
+RESULT_LATER: Final = frozenset({PaymentState.CAPTURING, PaymentState.VOIDING})
 READ_BACK: Final = TAKES_CARDS | {PaymentState.CAPTURING, PaymentState.VOIDING}
 
 
@@ -62,20 +66,30 @@ class PaymentDriver:
         self._seats, self._issuer = seats, issuer
         self._rotating = RotatingCodes(ledger.catalogue)
 
-    async def drive(self, booking: Booking, payment: Payment, *, fresh: bool = False) -> tuple[Booking, Payment]:
+    async def drive_any(self, payment: Payment) -> Payment:
+        """`drive` a payment that may not be the newest of its booking, with the booking as it is now."""
+        booking = await self._records.load_booking(payment.booking_id)
+        latest = await self._records.reload_payment(payment)  # last: whoever sold the booking is seen
+        return (await self.drive(booking, payment, superseded=latest.id != payment.id))[1]
+
+    async def drive(
+        self, booking: Booking, payment: Payment, *, fresh: bool = False, superseded: bool = False
+    ) -> tuple[Booking, Payment]:
         """Take steps until the payment is idle, must wait, or has sold its booking (the worker then captures).
 
-        `fresh`: the caller saved this state a moment ago.
+        `fresh`: the caller saved this state a moment ago. `superseded`: the booking has a later payment.
         """
         if payment.state in AFTER_SALE and booking.state in HOLD_STATES:  # read before it was sold
             booking = await self._records.load_booking(booking.id)
         for _ in range(MAX_STEPS):
             before, was_sold, was_booking = payment, booking.state is BookingState.CONFIRMED, booking
             try:
-                booking, payment = await self._step(booking, payment, fresh=fresh)
+                booking, payment = await self._step(booking, payment, fresh=fresh, superseded=superseded)
                 fresh = True
                 log_step(was_booking, before, booking, payment)
             except PaymentChanged:
+                if superseded:  # another driver ends it
+                    break
                 payment, fresh = await self._records.reload_payment(payment), False
                 booking = await self._records.load_booking(booking.id)  # last: it is at least as new as its payment
                 continue
@@ -88,6 +102,8 @@ class PaymentDriver:
                 return booking, await self._retry_later(booking, payment, error)
             if payment is before or (booking.state is BookingState.CONFIRMED and not was_sold):
                 break
+            if payment.state in RESULT_LATER and (payment.state, payment.ref) == (before.state, before.ref):
+                break  # the provider has accepted the call, and tells the result later
         return booking, payment
 
     async def _stop_retrying(self, payment: Payment) -> Payment:
@@ -111,15 +127,26 @@ class PaymentDriver:
         log_retry(booking, later, now_us)
         return later
 
-    async def _step(self, booking: Booking, payment: Payment, *, fresh: bool) -> tuple[Booking, Payment]:
+    async def _step(
+        self, booking: Booking, payment: Payment, *, fresh: bool, superseded: bool
+    ) -> tuple[Booking, Payment]:
         # A capture that met no trouble yet is made, or repeated under its key, without reading first.
         first_capture = payment.state is PaymentState.CAPTURING and not payment.tries
         if not fresh and payment.ref and payment.state in READ_BACK and not first_capture:
             updated = await self._read_back(booking, payment)
             if updated is not None:
                 return booking, updated
-        kept_minor = await self._kept_minor(booking, payment)
-        step = next_step(booking, payment, self._clock(), kept_minor=kept_minor)
+        kept_minor, pay_until_us = await self._kept_minor(booking, payment), 0
+        if payment.state is PaymentState.PROCESSING:
+            pay_until_us = await self._calls.pay_until_us(booking, payment)
+        step = next_step(
+            booking,
+            payment,
+            self._clock(),
+            kept_minor=kept_minor,
+            superseded=superseded,
+            pay_until_us=pay_until_us,
+        )
         match step:
             case PaymentStep.REST:
                 return booking, await self._rest(booking, payment, fresh=fresh)
@@ -146,6 +173,10 @@ class PaymentDriver:
                 return booking, await self._refund_late(booking, payment)
             case PaymentStep.DROP:
                 return booking, await self._calls.drop(payment)
+            case PaymentStep.EXTEND:
+                return await self._hold_for_money(booking, payment, pay_until_us)
+            case PaymentStep.SEND_BACK:
+                return booking, await self._calls.send_back(payment)
 
     async def _kept_minor(self, booking: Booking, payment: Payment) -> int:
         """What the organiser keeps of a booking that was refunded before its money was taken."""
@@ -177,6 +208,11 @@ class PaymentDriver:
         await self._records.save(rested)
         return rested
 
+    async def _look_again(self, payment: Payment, at_us: int) -> Payment:
+        waiting = self._records.reschedule(payment, at_us)
+        await self._records.save(waiting)
+        return waiting
+
     # Moves of the booking.
 
     async def _confirm(self, booking: Booking, payment: Payment) -> tuple[Booking, Payment]:
@@ -194,6 +230,30 @@ class PaymentDriver:
             with contextlib.suppress(FrontrowError):  # recovery updates the claim store later
                 await self._seats.sold(sold)
         return sold, moved
+
+    async def _hold_for_money(self, booking: Booking, payment: Payment, until_us: int) -> tuple[Booking, Payment]:
+        """Hold the seats until slow money has had its time."""
+        waiting = self._records.reschedule(payment, self._clock() + WORK_CLAIM_S * US_PER_S)
+        longer = await self._records.save(waiting, Move.EXTEND, booking, expires_at_us=until_us)
+        assert longer is not None
+        if self._seats is not None:
+            with contextlib.suppress(FrontrowError):  # recovery updates the claim store later
+                await self._seats.held_longer(longer)
+        return longer, waiting
+
+    async def take_late_money(self, payment: Payment, intent: Intent) -> Payment:
+        """Money came for a payment that was ended here: send it back, and tell the fan once."""
+        if payment.reason != LATE_MONEY:
+            now_us, booking = self._clock(), await self._records.load_booking(payment.booking_id)
+            common = (booking.id, booking.event_id, booking.fan, booking.fence, booking.seats, now_us)
+            left_minor = intent.captured_minor - intent.refunded_minor
+            told = LatePaymentReturned(*common, amount_minor=left_minor, currency=payment.currency)
+            payment = replace(self._records.reschedule(payment, now_us), reason=LATE_MONEY)
+            await self._records.save(payment, facts=[told])
+        elif not payment.retry_at_us:  # it came again
+            payment = self._records.reschedule(payment, self._clock())
+            await self._records.save(payment)
+        return await self.drive_any(payment)
 
     async def _end_for_cancelled_event(self, booking: Booking, payment: Payment) -> tuple[Booking, Payment]:
         """The event was cancelled during the payment: charge nothing and notify the fan."""
@@ -246,7 +306,9 @@ class PaymentDriver:
             moved = self._records.reschedule(payment, self._clock() + WORK_CLAIM_S * US_PER_S)
         else:
             moved = self._end_at_provider(payment, reason)
-        changed = await self._records.save(moved, move, booking, reason=reason)
+        # Who leaves slow money keeps the seats for a usual hold, to pay another way.
+        back_us = self._clock() + STEP_BACK_HOLD_S * US_PER_S if move is Move.STEP_BACK and booking.is_ordered else 0
+        changed = await self._records.save(moved, move, booking, reason=reason, expires_at_us=back_us)
         assert changed is not None
         log_step(booking, payment, changed, moved)
         if changed.state not in HOLD_STATES:
@@ -271,7 +333,16 @@ class PaymentDriver:
     # New attempts and refunds.
 
     async def new_attempt(
-        self, booking: Booking, attempt: int, method: str, move: Move | None = None, *, declines: int = 0
+        self,
+        booking: Booking,
+        attempt: int,
+        method: str,
+        payee: Payee,
+        move: Move | None = None,
+        *,
+        declines: int = 0,
+        offered: str = "",
+        fee_minor: int | None = None,
     ) -> tuple[Booking, Payment]:
         """Save the intent to collect the booking's money, before the provider is called."""
         now_us = self._clock()
@@ -279,7 +350,7 @@ class PaymentDriver:
             f"pay_{booking.id.removeprefix('bkg_')}_{attempt}",
             booking.id,
             attempt,
-            self._calls.provider_name,
+            payee.provider,
             booking.amount_minor,
             booking.currency,
             method=method,
@@ -287,12 +358,23 @@ class PaymentDriver:
             changed_at_us=now_us,
             retry_at_us=now_us + WORK_CLAIM_S * US_PER_S,
             declines=declines,
+            account=payee.account,
+            offered=offered,
+            fee_minor=platform_fee_minor(booking.amount_minor, payee.fee_basis_points)
+            if fee_minor is None
+            else fee_minor,
         )
         return await self._records.save(payment, move, booking) or booking, payment
 
     async def _reauthorise(self, booking: Booking, payment: Payment) -> Payment:
         """The bank dropped the authorisation after the sale: try the same card once more, as a new attempt."""
-        _, new = await self.new_attempt(booking, payment.attempt + 1, payment.method)
+        _, new = await self.new_attempt(
+            booking,
+            payment.attempt + 1,
+            payment.method,
+            Payee(payment.provider, payment.account),
+            fee_minor=payment.fee_minor,
+        )
         await self._records.save(
             self._records.reschedule(payment)
         )  # after the new row, so that a crash between them repeats this step
@@ -303,6 +385,9 @@ class PaymentDriver:
         if not payment.retry_at_us:
             return payment
         now_us = self._clock()
+        if booking.state in HOLD_STATES:  # the sweeper ends it in a moment; until then nothing of it is refunded
+            soon_us = now_us + US_PER_S
+            return payment if payment.retry_at_us <= soon_us else await self._look_again(payment, soon_us)
         refunds = await self._ledger.payments.refunds_of(booking.id)
         returns = await self._ledger.returns.returns_of(booking.id)
         # A failed refund is retried separately, a moot one had no money, and a return is refunded when it is resold.

@@ -46,6 +46,7 @@ class PaymentRecords:
         facts: Sequence[Fact] = (),
         reason: str = "",
         tickets: Sequence[NewTicket] = (),
+        expires_at_us: int = 0,
     ) -> Booking | None:
         """Write the payment and, with `move`, move its booking in the same transaction. Returns the moved booking."""
         fence = booking.fence if booking else 0
@@ -57,6 +58,7 @@ class PaymentRecords:
             facts=facts,
             reason=reason,
             tickets=tickets,
+            expires_at_us=expires_at_us,
         )
 
     def advance(self, payment: Payment, state: PaymentState, **changes: object) -> Payment:

@@ -5,6 +5,7 @@ no server, proxy or referrer ever sees it.
 """
 
 from typing import Any, Final
+from urllib.parse import urlencode
 
 from frontrow.boxoffice.messages.deliveries import DeliveryWorker
 from frontrow.boxoffice.messages.ports.channels import Channel
@@ -23,10 +24,12 @@ SIGN_IN_PATH, INVITATION_PATH = "/sign-in", "/invitation"
 
 class _AccountMailBody(MailBody, frozen=True):
     minutes: int
+    code: str = ""  # of a sign-in mail
 
 
 def _describe(body: _AccountMailBody) -> dict[str, Any]:
-    return {"minutes": body.minutes, "hours": body.minutes // 60}
+    shown = f"{body.code[:3]} {body.code[3:]}" if body.code else ""
+    return {"minutes": body.minutes, "hours": body.minutes // 60, "code": shown}
 
 
 class AccountMail:
@@ -52,9 +55,13 @@ class AccountMail:
     def invitation_url(self, secret: str) -> str:
         return f"{self._public_url}{INVITATION_PATH}#{secret}"
 
-    async def send_sign_in_link(self, email: str, secret: str, locale: str, life_s: int) -> None:
-        url = f"{self._public_url}{SIGN_IN_PATH}#{secret}"
-        await self._queue(_AccountMailBody("sign_in", email, locale, url, life_s // 60))
+    async def send_sign_in_link(
+        self, email: str, secret: str, code: str, locale: str, life_s: int, back: str = ""
+    ) -> None:
+        """`back` is the page that the link leads to, in any browser."""
+        query = f"?{urlencode({'back': back})}" if back else ""
+        url = f"{self._public_url}{SIGN_IN_PATH}{query}#{secret}"
+        await self._queue(_AccountMailBody("sign_in", email, locale, url, life_s // 60, code))
 
     async def send_invitation(self, invitation: Invitation, secret: str, locale: str) -> None:
         minutes = (invitation.ends_at_us - invitation.created_at_us) // 60_000_000

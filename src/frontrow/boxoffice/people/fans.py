@@ -1,10 +1,16 @@
 """Fans: sign-in by magic link, guests, their bookings and messages, export and erasure of their data.
 
-A link works once, for a short time and only in the browser that requested it, so a link that somebody else requested
-signs nobody in. What was bought without an account belongs to whoever proves the address it was bought with.
+A sign-in mail has a link and a six-digit code. Both work once and for a short time. The code works only in the browser
+that asked for the mail. The link signs that browser in at once; in another one it needs a confirmation that names the
+address, so a link that somebody else asked for signs nobody in by a click. What was bought without an account belongs
+to whoever proves the address it was bought with.
 """
 
-from typing import Any
+import base64
+import hashlib
+import hmac
+import unicodedata
+from typing import Any, Final
 
 from msgspec.structs import replace
 
@@ -20,6 +26,7 @@ from frontrow.boxoffice.people.model.people import (
     PersonNotFound,
     Session,
     SubjectKind,
+    WrongSignInCode,
     secret_hash,
 )
 from frontrow.boxoffice.people.model.person_names import clean_name
@@ -31,6 +38,7 @@ from frontrow.core.clock import US_PER_S, Clock
 from frontrow.shared.ids import Ids
 
 LINK_PREFIX, ASK_PREFIX = "frl_", "fra_"
+CODE_DIGITS: Final = 6
 
 
 class FanAccounts:
@@ -45,42 +53,82 @@ class FanAccounts:
         clock: Clock,
         ids: Ids,
         link_life_s: int,
+        key: bytes,
         writer: InAppWriter | None = None,
     ) -> None:
         self._ledger, self._sessions, self._mail, self._limits = ledger, sessions, mail, limits
-        self._clock, self._ids, self._life_s, self._writer = clock, ids, link_life_s, writer
+        self._clock, self._ids, self._life_s, self._key, self._writer = clock, ids, link_life_s, key, writer
 
-    async def send_sign_in_link(self, email: str, ip: str, locale: str) -> str:
-        """Send a magic link and return the secret that the requesting browser keeps.
+    async def send_sign_in_link(self, email: str, ip: str, locale: str, back: str = "") -> str:
+        """Send a magic link that leads to the page `back`. Returns the secret that the requesting browser keeps.
 
         Known and unknown addresses are treated the same.
         """
         address = checked_email(email)
         await self._limits.link_ip.count_attempt(ip)
         await self._limits.link.count_attempt(address)
-        link, ask, now_us = new_secret(LINK_PREFIX), new_secret(ASK_PREFIX), self._clock()
+        ask, now_us = new_secret(ASK_PREFIX), self._clock()
+        link = self._link_for(ask)
         ends_at_us = now_us + self._life_s * US_PER_S
         await self._ledger.people.add_magic_link(
             secret_hash("link", link), secret_hash("ask", ask), address, now_us, ends_at_us
         )
-        await self._mail.send_sign_in_link(address, link, locale, self._life_s)
+        await self._mail.send_sign_in_link(address, link, self._code_for(ask), locale, self._life_s, back)
         return ask
 
     async def redeem_link(
-        self, link: str, ask: str, *, agent: str = "", replaces: Session | None = None, locale: str = "en"
+        self,
+        link: str,
+        ask: str,
+        *,
+        confirmed: bool = False,
+        agent: str = "",
+        replaces: Session | None = None,
+        locale: str = "en",
     ) -> SignedIn:
         """Start a session of the fan whose address the link proves.
 
-        Raises `LinkSpent`, or `OtherBrowser` without using up the link.
+        Raises `LinkSpent`, or `OtherBrowser` with the address, without using up the link: then it works in this browser
+        once it is `confirmed`.
         """
-        now_us, hashed = self._clock(), secret_hash("link", link)
+        now_us, hashed, book = self._clock(), secret_hash("link", link), self._ledger.people
         if not is_secret(link, LINK_PREFIX):
             raise LinkSpent("this link was used or has run out; ask for a new one")
-        email = await self._ledger.people.use_magic_link(hashed, secret_hash("ask", ask), now_us)
+        if confirmed:
+            email = await book.use_confirmed_link(hashed, now_us)
+        else:
+            email = await book.use_magic_link(hashed, secret_hash("ask", ask), now_us)
         if not email:
-            if await self._ledger.people.open_magic_link(hashed, now_us):
-                raise OtherBrowser("open the link in the browser where you asked for it, or ask for a new one here")
+            if address := await book.open_magic_link(hashed, now_us):
+                raise OtherBrowser("confirm that you want to sign in in this browser", email=address)
             raise LinkSpent("this link was used or has run out; ask for a new one")
+        return await self._sign_in(email, now_us, agent=agent, replaces=replaces, locale=locale)
+
+    async def redeem_code(
+        self, code: str, ask: str, ip: str, *, agent: str = "", replaces: Session | None = None, locale: str = "en"
+    ) -> SignedIn:
+        """Start a session by the code of the mail, in the browser that asked for it. Raises `WrongSignInCode`,
+        `TooManyTries` or `LinkSpent`."""
+        if not is_secret(ask, ASK_PREFIX):
+            raise WrongSignInCode("type the code in the browser where you asked for it, or ask for a new one here")
+        await self._limits.ip.count_attempt(ip)
+        await self._limits.link_code.count_attempt(ask)
+        if not hmac.compare_digest(read_digits(code).encode(), self._code_for(ask).encode()):
+            raise WrongSignInCode("this code is not the one in the mail; look again, or ask for a new one")
+        signed_in = await self.redeem_link(self._link_for(ask), ask, agent=agent, replaces=replaces, locale=locale)
+        await self._limits.ip.forgive_attempt(ip)
+        return signed_in
+
+    def _link_for(self, ask: str) -> str:
+        """The link of the mail that this browser asked for: only a server can compute it."""
+        digest = hmac.digest(self._key, f"sign-in link\n{ask}".encode(), hashlib.sha256)
+        return LINK_PREFIX + base64.urlsafe_b64encode(digest).decode().rstrip("=")
+
+    def _code_for(self, ask: str) -> str:
+        digest = hmac.digest(self._key, f"sign-in code\n{ask}".encode(), hashlib.sha256)
+        return f"{int.from_bytes(digest, 'big') % 10**CODE_DIGITS:0{CODE_DIGITS}}"
+
+    async def _sign_in(self, email: str, now_us: int, *, agent: str, replaces: Session | None, locale: str) -> SignedIn:
         fan = await self._ledger.people.fan_of_address(Fan(self._ids.new("fan"), email, now_us))
         if await self._ledger.messages.contact(fan.id) is None:
             await self._ledger.messages.put_contact(Contact(fan.id, email, locale=locale), now_us)
@@ -183,6 +231,11 @@ class FanAccounts:
         """Forget who this is and remove them from waitlists. Bookings and payments stay under a random id."""
         if not await self._ledger.people.erase_fan(fan_id, self._clock()):
             raise PersonNotFound("this account is gone", fan=fan_id)
+
+
+def read_digits(text: str) -> str:
+    """The digits of what somebody typed, of any script, without spaces and hyphens."""
+    return "".join(str(unicodedata.decimal(char)) for char in text[:40] if char.isdecimal())
 
 
 def _received(transfer: Transfer) -> dict[str, Any]:

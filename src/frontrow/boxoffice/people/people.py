@@ -57,7 +57,7 @@ class People:
         )
         self.team = Team(self.book, self.passwords, self.mail, clock, ids, settings.invitation_life_s)
         self.fans = FanAccounts(
-            ledger, self.sessions, self.mail, self.sign_in_limits, clock, ids, settings.link_life_s, writer
+            ledger, self.sessions, self.mail, self.sign_in_limits, clock, ids, settings.link_life_s, key, writer
         )
 
     def jobs(self) -> list[Job]:

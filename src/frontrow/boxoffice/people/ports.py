@@ -120,7 +120,13 @@ class PeopleBook(Protocol):
         """The proven address; empty when the link is spent or the browser is another."""
         ...
 
-    async def open_magic_link(self, secret_hash: str, now_us: int) -> bool: ...
+    async def use_confirmed_link(self, secret_hash: str, now_us: int) -> str:
+        """The proven address, whichever browser asked for the link; empty when it is spent."""
+        ...
+
+    async def open_magic_link(self, secret_hash: str, now_us: int) -> str:
+        """The address that a link was sent to which still works; empty when it is spent."""
+        ...
 
     async def names_of_address(self, email: str) -> list[str]:
         """Guests who gave this address, latest first, up to a bound. Call it only for a proven address."""

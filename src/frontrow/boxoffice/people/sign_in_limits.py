@@ -14,6 +14,7 @@ from frontrow.core.clock import Clock
 PASSWORDS_PER_ACCOUNT: Final = ("5/minute", "20/hour", "60/day")
 ATTEMPTS_PER_ADDRESS: Final = ("30/minute", "200/hour")
 CODES_PER_MEMBER: Final = ("5/minute", "20/hour")
+CODES_PER_LINK: Final = ("5/hour",)  # tries at the six digits of one mail, longer than the mail is valid
 LINKS_PER_EMAIL: Final = ("3/minute", "10/hour")
 LINKS_PER_ADDRESS: Final = ("100/minute", "1000/hour")  # a hall's network is one address
 
@@ -35,9 +36,10 @@ class SignInLimits:
         self.account = AttemptLimit("account", account, store, clock)
         self.ip = AttemptLimit("ip", ip, store, clock)
         self.code = AttemptLimit("code", code, store, clock)
+        self.link_code = AttemptLimit("link-code", CODES_PER_LINK, store, clock)
         self.link = AttemptLimit("link", link, store, clock)
         self.link_ip = AttemptLimit("link-ip", link_ip, store, clock)
 
     async def aclose(self) -> None:
-        for limit in (self.account, self.ip, self.code, self.link, self.link_ip):
+        for limit in (self.account, self.ip, self.code, self.link_code, self.link, self.link_ip):
             await limit.aclose()

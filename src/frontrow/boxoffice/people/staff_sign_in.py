@@ -9,7 +9,6 @@ import secrets
 from typing import Final
 
 import msgspec
-import pyotp
 
 from frontrow.boxoffice.people.model.email_addresses import checked_email
 from frontrow.boxoffice.people.model.password_rules import checked_password
@@ -111,6 +110,8 @@ class StaffAccounts:
             raise NotAllowed("prove the second factor you have before setting up another")
         if session.stage is Stage.FULL:
             await self._check_password(staff, password)
+        import pyotp  # a room that is served alone comes without it
+
         secret = pyotp.random_base32()
         ends_at_us = self._clock() + ENROL_LIFE_S * US_PER_S
         return self._enrolment(staff, secret, self._vault.seal(f"{ends_at_us}:{secret}", f"enrol:{session.id}"))
@@ -120,6 +121,8 @@ class StaffAccounts:
         return self._enrolment(await self._member(session), self._pending_secret(session, pending), pending)
 
     def _enrolment(self, staff: Staff, secret: str, pending: str) -> Enrolment:
+        import pyotp
+
         uri = pyotp.TOTP(secret).provisioning_uri(name=staff.email, issuer_name=self._issuer)
         return Enrolment(secret, uri, pending)
 
@@ -191,6 +194,8 @@ class StaffAccounts:
 
 def matching_step(secret: str, code: str, now_us: int) -> int | None:
     """The time step of this code, if it is near now. All steps are compared, so timing reveals nothing."""
+    import pyotp
+
     totp, found = pyotp.TOTP(secret), None
     now_step = now_us // (STEP_S * US_PER_S)
     for step in range(now_step - DRIFT_STEPS, now_step + DRIFT_STEPS + 1):

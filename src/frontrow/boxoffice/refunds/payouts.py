@@ -12,8 +12,8 @@ from typing import Final
 from msgspec.structs import replace
 
 from frontrow.boxoffice.facts.model import RefundFailed, RefundPaid
-from frontrow.boxoffice.organiser.model.box_office_sales import EXTERNAL
-from frontrow.boxoffice.payments.model.payments import ENDED, Payment, PaymentChanged, PaymentState
+from frontrow.boxoffice.payments.model.disputes import DisputeState, disputed_minor, is_disputed
+from frontrow.boxoffice.payments.model.payments import ENDED, EXTERNAL, Payment, PaymentChanged, PaymentState
 from frontrow.boxoffice.payments.model.provider_intents import (
     Intent,
     ProviderNotCalled,
@@ -22,6 +22,7 @@ from frontrow.boxoffice.payments.model.provider_intents import (
     ProviderUnknown,
 )
 from frontrow.boxoffice.payments.model.retry_schedule import WORK_CLAIM_S
+from frontrow.boxoffice.payments.open_providers import OpenProviders, open_together
 from frontrow.boxoffice.payments.ports import PaymentLedger, PaymentProvider
 from frontrow.boxoffice.payments.resting_payments import RestingPayments
 from frontrow.boxoffice.refunds.model.refunds import Refund, RefundState
@@ -29,21 +30,24 @@ from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import FrontrowError
 from frontrow.core.failures import note_failure
 from frontrow.core.log_line import LogLine
-from frontrow.shared.log_lines import REFUND_FAILED, REFUND_MOOT, REFUND_PAID, REFUND_PENDING
+from frontrow.shared.log_lines import REFUND_FAILED, REFUND_MOOT, REFUND_PAID, REFUND_PENDING, REFUND_WAITS
 
 WORK_BATCH: Final = 500
 BATCHES_PER_TURN: Final = 100
 MAX_CONCURRENT: Final = 100
 KEY_LIFETIME_US: Final = 20 * 3600 * US_PER_S  # providers delete keys after a day: older refunds are read first
 CAPTURE_RETRY_S: Final = 5  # how soon to try again while the capture is not finished
+DISPUTE_CHECK_S: Final = 3600  # how often a refund that waits for a dispute looks again, should its end be lost
+LOST_IN_PART: Final = "lost_in_part"  # the failure of a refund of more than a lost dispute left
+AT_PROVIDER: Final = frozenset({RefundState.PENDING, RefundState.DONE})
 PENDING_CHECK_S: Final = 3600  # how often a pending refund is read, in case its webhook is lost
 
 
 class RefundPayouts:
     """Pays due refunds. Any number of workers may run."""
 
-    def __init__(self, ledger: PaymentLedger, provider: PaymentProvider, clock: Clock) -> None:
-        self._ledger, self._provider, self._clock = ledger, provider, clock
+    def __init__(self, ledger: PaymentLedger, provider: PaymentProvider | OpenProviders, clock: Clock) -> None:
+        self._ledger, self._providers, self._clock = ledger, open_together(provider), clock
         self._resting = RestingPayments()
         self.failures = 0
 
@@ -114,11 +118,13 @@ class RefundPayouts:
             await self._ledger.payments.save_refund(refund.moved(RefundState.DONE, now_us), now_us=now_us)
             _log_answer(REFUND_PAID, refund)
             return
+        if refund.state is RefundState.ASKED and not await self._may_pay(refund, payment):
+            return
         try:
             if refund.state is RefundState.PENDING:
                 await self._check_pending(refund, payment)
                 return
-            given = await self._find_earlier(refund, payment) or await self._provider.refund(
+            given = await self._find_earlier(refund, payment) or await self._providers.of(payment).refund(
                 payment.ref, refund.amount_minor, refund.id, refund.key()
             )
             await self._save_answer(refund, given)
@@ -127,6 +133,34 @@ class RefundPayouts:
         except (ProviderUnknown, ProviderNotCalled) as error:
             await self._retry_later(refund, answered=isinstance(error, ProviderUnknown) and error.answered)
 
+    async def _may_pay(self, refund: Refund, payment: Payment) -> bool:
+        """Whether the money is ours to give. While a dispute is open the refund waits; what was lost is never given."""
+        disputes = await self._ledger.payments.disputes_of(payment.booking_id)
+        if not is_disputed(disputes):
+            return True
+        now_us = self._clock()
+        if any(one.state is DisputeState.OPEN for one in disputes):
+            later_us = now_us + DISPUTE_CHECK_S * US_PER_S
+            waiting = replace(refund, retry_at_us=later_us, changed_at_us=now_us, version=refund.version + 1)
+            await self._ledger.payments.save_refund(waiting, now_us=now_us)
+            _log_answer(REFUND_WAITS, refund)
+            return False
+        refunds = await self._ledger.payments.refunds_of(payment.booking_id)
+        given = sum(
+            one.amount_minor
+            for one in refunds
+            if one.payment_id == payment.id and one.id != refund.id and _comes_before(one, refund)
+        )
+        left_minor = payment.amount_minor - disputed_minor(disputes, payment.ref) - given
+        if refund.amount_minor <= left_minor:
+            return True
+        if left_minor > 0:
+            await self._save_failure(refund, LOST_IN_PART)
+            return False
+        await self._ledger.payments.save_refund(refund.moved(RefundState.MOOT, now_us), now_us=now_us)
+        REFUND_MOOT(refund_id=refund.id, booking_id=refund.booking_id)
+        return False
+
     async def _find_earlier(self, refund: Refund, payment: Payment) -> ProviderRefund | None:
         """The refund at the provider, if an earlier call may have created it."""
         if not refund.tries and self._clock() - refund.created_at_us < KEY_LIFETIME_US:
@@ -134,13 +168,13 @@ class RefundPayouts:
         return await self._find(refund, payment)
 
     async def _find(self, refund: Refund, payment: Payment) -> ProviderRefund | None:
-        return _find_unfailed(refund, await self._provider.read(payment.ref))
+        return _find_unfailed(refund, await self._providers.of(payment).read(payment.ref))
 
     async def check(self, payment: Payment) -> int:
         """Read a payment's refunds at the provider and save what changed. Returns how many did."""
         if payment.state is not PaymentState.CAPTURED or payment.provider == EXTERNAL:
             return 0
-        return await self.compare(payment, await self._provider.read(payment.ref))
+        return await self.compare(payment, await self._providers.of(payment).read(payment.ref))
 
     async def compare(self, payment: Payment, intent: Intent) -> int:
         """Like `check`, with the provider's object already read."""
@@ -152,7 +186,7 @@ class RefundPayouts:
         return changed
 
     async def _check_pending(self, refund: Refund, payment: Payment) -> None:
-        if not await self._save_if_changed(refund, await self._provider.read(payment.ref)):
+        if not await self._save_if_changed(refund, await self._providers.of(payment).read(payment.ref)):
             now_us = self._clock()
             waiting = refund.moved(RefundState.PENDING, now_us, retry_at_us=now_us + PENDING_CHECK_S * US_PER_S)
             await self._ledger.payments.save_refund(waiting, now_us=now_us)
@@ -195,6 +229,7 @@ class RefundPayouts:
             refund_id=refund.id,
             amount_minor=refund.amount_minor,
             currency=refund.currency,
+            was_delayed=bool(refund.failure),
         )
         done = refund.moved(RefundState.DONE, now_us, ref=given.ref, failure="")
         await self._ledger.payments.save_refund(done, now_us=now_us, facts=[fact])
@@ -237,6 +272,12 @@ def _state_of(given: ProviderRefund) -> RefundState:
     if given.failed:
         return RefundState.FAILED
     return RefundState.PENDING if given.pending else RefundState.DONE
+
+
+def _comes_before(one: Refund, refund: Refund) -> bool:
+    """Whether a refund has used its money, or is paid out first: two that are paid at once must not both take the last
+    of it."""
+    return one.state in AT_PROVIDER or (one.state is RefundState.ASKED and one.number < refund.number)
 
 
 def _find_unfailed(refund: Refund, intent: Intent) -> ProviderRefund | None:

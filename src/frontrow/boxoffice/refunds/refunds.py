@@ -18,14 +18,23 @@ from msgspec.structs import replace
 
 from frontrow.boxoffice.events.model.event_changes import Change
 from frontrow.boxoffice.events.model.events import Event, EventMove, EventStatus
-from frontrow.boxoffice.holds.model.bookings import Booking, BookingState, Move, MoveRefused, StaleFence
+from frontrow.boxoffice.gate.model.redemptions import count_used
+from frontrow.boxoffice.holds.model.bookings import (
+    Booking,
+    BookingState,
+    Move,
+    MoveRefused,
+    SeatsNotInBooking,
+    StaleFence,
+)
 from frontrow.boxoffice.holds.ports.seat_listener import SeatListener
-from frontrow.boxoffice.organiser.model.box_office_sales import check_paid_online
+from frontrow.boxoffice.payments.model.disputes import BookingDisputed, check_undisputed
 from frontrow.boxoffice.payments.model.payments import BY_FAN, Payment, PaymentChanged, PaymentState
+from frontrow.boxoffice.payments.open_providers import OpenProviders
 from frontrow.boxoffice.payments.payment_records import PaymentRecords
 from frontrow.boxoffice.payments.ports import PaymentProvider
 from frontrow.boxoffice.pricing.model.booking_choices import choice_of, uses_left
-from frontrow.boxoffice.pricing.model.prices import decode_lines
+from frontrow.boxoffice.pricing.model.prices import decode_lines, has_add_ons
 from frontrow.boxoffice.refunds.model.refund_lines import (
     EVERYTHING,
     RefundChoice,
@@ -39,11 +48,12 @@ from frontrow.boxoffice.refunds.model.refund_rules import (
     RefundNotFound,
     RefundRefused,
     RefundSum,
+    check_paid_online,
     check_window,
     refund_sum,
     resale_sum,
 )
-from frontrow.boxoffice.refunds.model.refunds import UNFINISHED_REFUNDS, Refund, RefundState
+from frontrow.boxoffice.refunds.model.refunds import UNFINISHED_REFUNDS, BookingSeen, Refund, RefundState
 from frontrow.boxoffice.refunds.model.ticket_returns import Return, ReturnState
 from frontrow.boxoffice.refunds.payouts import RefundPayouts
 from frontrow.boxoffice.refunds.ports.refunds import RefundLedger
@@ -80,7 +90,12 @@ class Refunds:
     """Takes seats back and refunds them."""
 
     def __init__(
-        self, ledger: RefundLedger, provider: PaymentProvider, clock: Clock, *, seats: SeatListener | None = None
+        self,
+        ledger: RefundLedger,
+        provider: PaymentProvider | OpenProviders,
+        clock: Clock,
+        *,
+        seats: SeatListener | None = None,
     ) -> None:
         self._ledger, self._clock, self._seats = ledger, clock, seats
         self._records = PaymentRecords(ledger, clock)
@@ -112,7 +127,8 @@ class Refunds:
         try:
             check_window(event, self._clock())
             check_paid_online(await self._ledger.payments.payments_of(booking_id))
-        except RefundRefused as error:
+            check_undisputed(booking_id, await self._ledger.payments.disputes_of(booking_id))
+        except (RefundRefused, BookingDisputed) as error:
             REFUND_REFUSED(booking_id=booking.id, event_id=event.id, reason=error.code)
             raise
         choice = _choice(seats, add_ons)
@@ -134,6 +150,7 @@ class Refunds:
         if by_policy:
             check_window(event, self._clock())
             check_paid_online(await self._ledger.payments.payments_of(booking.id))
+        check_undisputed(booking.id, await self._ledger.payments.disputes_of(booking.id))
         return await self.work_out(event, booking, seats, add_ons, by_policy=by_policy)
 
     async def work_out(
@@ -148,14 +165,15 @@ class Refunds:
         """Like `quote`, also after the policy's last day."""
         refunds = await self._ledger.payments.refunds_of(booking.id)
         payments = await self._ledger.payments.payments_of(booking.id)
-        worked_out = await self._work_out(event, booking, _choice(seats, add_ons), refunds, payments, by_policy)
+        used = await self._used(booking)
+        worked_out = await self._work_out(event, booking, _choice(seats, add_ons), refunds, payments, by_policy, used)
         return QuotedRefund(_next_number(refunds), worked_out)
 
     async def quote_return(self, booking: Booking, seats: Sequence[int]) -> RefundSum:
         """What these seats bring back once they are resold: the policy keeps nothing of it."""
         refunds = await self._ledger.payments.refunds_of(booking.id)
         prices = await self._ledger.payments.seat_prices(booking.id)
-        return resale_sum(booking, paid_for(booking, prices, _gone(refunds)), seats)
+        return resale_sum(booking, paid_for(booking, prices, _gone(refunds), await self._used(booking)), seats)
 
     async def override(
         self,
@@ -170,6 +188,7 @@ class Refunds:
     ) -> Refund:
         """Refund for the organiser, whatever the policy says. `note` records who did it, in the same transaction."""
         booking = await self._records.load_booking(booking_id)
+        check_undisputed(booking_id, await self._ledger.payments.disputes_of(booking_id))
         event = await self._ledger.catalogue.event(booking.event_id)
         choice = _choice(seats, add_ons)
         return await self._request(
@@ -209,7 +228,8 @@ class Refunds:
                 if choice.is_everything and booking.state is BookingState.REFUNDED and refunds:
                     return refunds[-1]
                 raise MoveRefused(booking.id, booking.state, Move.REFUND)
-            with contextlib.suppress(PaymentChanged):
+            seen = booking
+            try:
                 refund = await self._save(event, booking, choice, refunds, by_policy, reason, note)
                 REFUND_ASKED(
                     refund_id=refund.id,
@@ -222,7 +242,12 @@ class Refunds:
                 )
                 await self._free(booking, refund.seats)
                 return refund
-            booking = await self._records.load_booking(booking.id)
+            except PaymentChanged:
+                booking = await self._records.load_booking(booking.id)
+            except SeatsNotInBooking:  # another request may have returned them between two of our reads
+                booking = await self._records.load_booking(booking.id)
+                if booking == seen:
+                    raise
         raise PaymentChanged(booking.id)
 
     async def _save(
@@ -236,15 +261,23 @@ class Refunds:
         note: Note | None,
     ) -> Refund:
         payments = await self._ledger.payments.payments_of(booking.id)
-        worked_out = await self._work_out(event, booking, choice, refunds, payments, by_policy)
+        used = await self._used(booking)
+        worked_out = await self._work_out(event, booking, choice, refunds, payments, by_policy, used)
         new = self._new_refund(booking, worked_out, refunds, payments, reason)
         uses = _uses_left(event, booking, worked_out.choice, refunds)
-        fence, now_us, worth = booking.fence, self._clock(), booking.amount_minor
+        fence, now_us = booking.fence, self._clock()
+        seen = BookingSeen(booking.amount_minor, tuple(sorted(used.items())))
         if note is None:
-            return await self._ledger.payments.ask_refund(new, fence=fence, now_us=now_us, worth_minor=worth, uses=uses)
+            return await self._ledger.payments.ask_refund(new, fence=fence, now_us=now_us, seen=seen, uses=uses)
         return await self._ledger.organiser.refund_noted(
-            new, fence=fence, now_us=now_us, change=note(new), worth_minor=worth, uses=uses
+            new, fence=fence, now_us=now_us, change=note(new), seen=seen, uses=uses
         )
+
+    async def _used(self, booking: Booking) -> Counter[str]:
+        """How many of which add-on were redeemed at the gate."""
+        if not has_add_ons(booking.price_lines):
+            return Counter()
+        return count_used(await self._ledger.redemptions.redemptions_of(booking.id))
 
     async def _work_out(
         self,
@@ -254,9 +287,11 @@ class Refunds:
         refunds: Sequence[Refund],
         payments: Sequence[Payment],
         by_policy: bool,
+        used: Mapping[str, int],
     ) -> RefundSum:
         prices = await self._ledger.payments.seat_prices(booking.id)
-        paid = paid_for(booking, prices, _gone(refunds))
+        cancelled = event.status is EventStatus.CANCELLED  # everything goes back
+        paid = paid_for(booking, prices, _gone(refunds), {} if cancelled else used)
         left = None
         if payments:
             promised = sum(one.promised_minor for one in refunds if one.payment_id == payments[-1].id)

@@ -17,12 +17,11 @@ import msgspec
 from frontrow.boxoffice.facts.model import BookingConfirmed, Fact
 from frontrow.boxoffice.holds.events_on_sale import Sales
 from frontrow.boxoffice.holds.ports.seat_listener import SeatListener
-from frontrow.boxoffice.organiser.model.box_office_sales import check_paid_online
 from frontrow.boxoffice.payments.ports import PaymentLedger
-from frontrow.boxoffice.refunds.model.ticket_returns import NotReturnable, Return, ReturnState
+from frontrow.boxoffice.refunds.model.refund_rules import check_paid_online
+from frontrow.boxoffice.refunds.model.ticket_returns import Return, ReturnState, check_returnable
 from frontrow.boxoffice.refunds.ports.returns import TicketRevoker
 from frontrow.boxoffice.refunds.return_refunds import ReturnRefunds
-from frontrow.boxoffice.waitlist.waitlist_entries import HAS_WAITLIST
 from frontrow.core.clock import Clock
 from frontrow.core.errors import FrontrowError
 from frontrow.core.failures import note_failure, note_success
@@ -66,8 +65,7 @@ class TicketReturns:
         booking = await self._ledger.booking(booking_id)
         if booking is not None:
             event = await self._ledger.catalogue.event(booking.event_id)
-            if event.status not in HAS_WAITLIST or now_us >= event.sale_ends_at_us:
-                raise NotReturnable(f"{event.name} cannot be resold any more", booking=booking_id)
+            check_returnable(event, booking_id, now_us)
             seats = seats or booking.seats
             check_paid_online(await self._ledger.payments.payments_of(booking_id))
         given = await self._ledger.returns.begin_return(booking_id, fan, fence, seats, now_us)

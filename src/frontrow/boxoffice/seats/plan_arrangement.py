@@ -78,15 +78,17 @@ def _find_sources(plan: Plan, arrangement: Arrangement) -> list[Section]:
     for placement in arrangement.sections:
         source = by_id.get(placement.of)
         if source is None:
-            raise BadPlan(f"the plan has no section {placement.of[:40]!r} any more", param="section")
+            raise BadPlan(
+                f"the plan has no section {placement.of[:40]!r} any more", param="section", reason="plan_outdated"
+            )
         rows = {row.id: len(row.seats) for row in source.rows}
         chosen = rows if placement.rows is None else [row.of for row in placement.rows]
         size += sum(rows.get(label, 0) for label in chosen)
         if size > MAX_SEATS:
-            raise BadPlan(f"a plan has at most {MAX_SEATS:,} seats", param="seats")
+            raise BadPlan(f"a plan has at most {MAX_SEATS:,} seats", param="seats", reason="plan_seats")
         sources.append(source)
     if not sources:
-        raise BadPlan("a plan has at least one section", param="sections")
+        raise BadPlan("a plan has at least one section", param="sections", reason="last_section")
     return sources
 
 
@@ -116,7 +118,9 @@ def _place_rows(section: Section, placements: Sequence[RowPlacement]) -> Iterato
     for placement in placements:
         source = by_id.get(placement.of)
         if source is None:
-            raise BadPlan(f"section {section.id} has no row {placement.of[:40]!r} any more", param="row")
+            raise BadPlan(
+                f"section {section.id} has no row {placement.of[:40]!r} any more", param="row", reason="plan_outdated"
+            )
         row = (
             source
             if placement.points is None
@@ -170,17 +174,24 @@ def _check_overlaps(sources: Sequence[Section], arrangement: Arrangement, arrang
     """Refuse seats that were moved onto others. Seats that moved together, or not at all, may lie as they lay."""
     pairs = find_overlaps(sources, arrangement, arranged)
     if pairs:
-        said = _describe_overlaps(pairs)
-        raise BadPlan("; ".join(said), param="seats", errors=said, seats=[seat for pair in pairs for seat in pair])
+        rows = _overlapping_rows(pairs)
+        said, overlaps = _describe_overlaps(rows), [(*found[0], len(found) - 1) for found in rows[:MAX_NAMED]]
+        seats = [seat for pair in pairs for seat in pair]
+        raise BadPlan("; ".join(said), param="seats", errors=said, overlaps=overlaps, seats=seats)
 
 
-def _describe_overlaps(pairs: Sequence[tuple[str, str]]) -> list[str]:
-    """One line per pair of rows, with its first two seats."""
+def _overlapping_rows(pairs: Sequence[tuple[str, str]]) -> list[list[tuple[str, str]]]:
+    """The pairs of seats, by their pair of rows."""
     rows: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for one, other in pairs:
         rows.setdefault((one.rpartition("-")[0], other.rpartition("-")[0]), []).append((one, other))
+    return list(rows.values())
+
+
+def _describe_overlaps(rows: Sequence[Sequence[tuple[str, str]]]) -> list[str]:
+    """One line per pair of rows, with its first two seats."""
     said = []
-    for found in rows.values():
+    for found in rows:
         more = f", and {len(found) - 1} more of these rows" if len(found) > 1 else ""
         said.append(f"{found[0][0]} and {found[0][1]} overlap{more}")
     return said[:MAX_NAMED]

@@ -101,7 +101,7 @@ def remove_section(plan: Plan, section_id: str) -> Plan:
     """Remove a section. The last one cannot be removed."""
     _find_section(plan, section_id)
     if len(plan.sections) == 1:
-        raise InvalidInput("a plan has at least one section", param="section")
+        raise InvalidInput("a plan has at least one section", param="section", reason="last_section")
     return replace(plan, sections=tuple(one for one in plan.sections if one.id != section_id))
 
 
@@ -137,7 +137,7 @@ def _bounds(section: Section) -> tuple[float, float, float, float]:
 
 def _add_section(plan: Plan, section: Section) -> Plan:
     if any(one.id == section.id for one in plan.sections):
-        raise InvalidInput(f"there is already a section {section.id}", param="section")
+        raise InvalidInput(f"there is already a section {section.id}", param="section", reason="section_taken")
     return grow_plan(replace(plan, sections=(*plan.sections, section)))
 
 

@@ -19,7 +19,7 @@ def parse_seat_ranges(plan: Plan, text: str) -> list[str]:
     """The ids of all seats that the lines name, each once, in plan order."""
     lines = [line.strip() for line in text.splitlines()]
     if len(lines) > MAX_LINES:
-        raise InvalidInput(f"at most {MAX_LINES:,} lines", param="withheld")
+        raise InvalidInput(f"at most {MAX_LINES:,} lines", param="withheld", reason="withheld_lines")
     sections = {section.id: section for section in plan.sections}
     found: set[str] = set()
     read = 0
@@ -30,7 +30,9 @@ def parse_seat_ranges(plan: Plan, text: str) -> list[str]:
             read += len(named)
         if read > MAX_TIMES_OVER * plan.size:
             raise InvalidInput(
-                f"line {number}: the lines before name every seat {MAX_TIMES_OVER} times", param="withheld"
+                f"line {number}: the lines before name every seat {MAX_TIMES_OVER} times",
+                param="withheld",
+                reason="withheld_lines",
             )
     return [seat_id for seat_id in plan.seat_ids if seat_id in found]
 
@@ -40,10 +42,12 @@ def _parse_line(sections: dict[str, Section], number: int, line: str) -> list[st
     row_id, _, seats = rest.partition("-")
     section = sections.get(section_id)
     if section is None:
-        raise InvalidInput(f"line {number}: there is no section {section_id[:40]}", param="withheld")
+        raise InvalidInput(f"line {number}: there is no section {section_id[:40]}", param="withheld", line=number)
     rows = [row for row in section.rows if row.id == row_id] if row_id else list(section.rows)
     if not rows:
-        raise InvalidInput(f"line {number}: section {section_id} has no row {row_id[:40]}", param="withheld")
+        raise InvalidInput(
+            f"line {number}: section {section_id} has no row {row_id[:40]}", param="withheld", line=number
+        )
     if not seats:
         return [f"{section.id}-{row.id}-{seat.number}" for row in rows for seat in row.seats]
     return [f"{section.id}-{row_id}-{label}" for label in _labels_in_range(rows[0], number, line, seats)]
@@ -56,11 +60,13 @@ def _labels_in_range(row: Row, number: int, line: str, text: str) -> list[str]:
     for label in (first, last):
         if label not in labels:
             raise InvalidInput(
-                f"line {number}: {line[:60]}: there is no seat {label[:40]} in this row", param="withheld"
+                f"line {number}: {line[:60]}: there is no seat {label[:40]} in this row", param="withheld", line=number
             )
     begin, end = labels.index(first), labels.index(last)
     if end < begin:
-        raise InvalidInput(f"line {number}: {line[:60]}: seat {last} comes before seat {first}", param="withheld")
+        raise InvalidInput(
+            f"line {number}: {line[:60]}: seat {last} comes before seat {first}", param="withheld", line=number
+        )
     return labels[begin : end + 1]
 
 

@@ -18,14 +18,15 @@ import msgspec
 from markupsafe import Markup, escape
 
 from frontrow.boxoffice.checkout.model.receipts import Receipt
+from frontrow.boxoffice.seats.model.seat_names import name_in
+from frontrow.boxoffice.texts.greetings import greets_already
 from frontrow.boxoffice.texts.locale_formats import LANGUAGES, LocaleFormats, Moment, formats_of, language_of
 from frontrow.shared.money import Money
 
 _FOLDER: Final = "frontrow.boxoffice.texts"
 _RIGHT_TO_LEFT_LETTERS: Final = ("R", "AL")
+_SEATS: Final = frozenset({"seats", "kept_seats"})  # values that are names of seats, written once in English
 _CUT: Final = f"\x1e{secrets.token_hex(8)}\x1e"  # between texts that are filled as one; no name can contain it
-MAX_GREETING_CHARS: Final = 60
-GREETING_ENDS: Final = (",", "!", "،", "、", "，", "！")
 
 
 class KindTexts(msgspec.Struct, frozen=True):
@@ -50,12 +51,6 @@ class WrittenText(msgspec.Struct, frozen=True):
 
     text: str
     html: str
-
-
-def greets_already(text: str) -> bool:
-    """Whether a text begins with a greeting of its own: a short first line that ends as salutations do."""
-    first = text.strip().partition("\n")[0].strip().rstrip("*_ ")
-    return len(first) <= MAX_GREETING_CHARS and first.endswith(GREETING_ENDS)
 
 
 class Language(msgspec.Struct, frozen=True):
@@ -87,7 +82,14 @@ def words_of(locale: str) -> Mapping[str, str]:
 @functools.cache
 def _environment(html: bool) -> jinja2.Environment:
     options = {"undefined": jinja2.StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
-    return jinja2.Environment(autoescape=html, **options)  # type: ignore[arg-type]  # noqa: S701 - text is not HTML
+    made = jinja2.Environment(autoescape=html, **options)  # type: ignore[arg-type]  # noqa: S701 - text is not HTML
+    made.globals["seat_names"] = seat_names
+    return made
+
+
+def seat_names(seats: Sequence[str], language: str) -> str:
+    """The names of seats in a language, as a line of a receipt has them."""
+    return "; ".join(name_in(seat, language) for seat in seats)
 
 
 @functools.cache
@@ -110,7 +112,11 @@ class MessageWriter:
 
     def localised(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Every value as part of a sentence in this language."""
-        return {name: self.value(value) for name, value in values.items()}
+        found = {name: self.value(value) for name, value in values.items()}
+        for of in values.keys() & _SEATS:
+            names = tuple(self.name(name_in(seat, self.language)) for seat in values[of])
+            found[of] = Markup("; ").join(names) if self._html else "; ".join(names)
+        return found
 
     def fill(self, texts: Sequence[str], localised: Mapping[str, Any]) -> list[str]:
         """Fill templates with values that are localised already. They are filled as one, because a template costs
@@ -182,7 +188,8 @@ def render(
     name = language_of(locale)
     language = languages()[name]
     texts = language.kinds[kind]
-    values = {"buyer": "", "tickets": [], "receipt": None, "brand": None, "wallets": [], "add_ons": (), **about}
+    nothing: dict[str, Any] = {"buyer": "", "tickets": [], "receipt": None, "brand": None, "wallets": [], "add_ons": ()}
+    values = {**nothing, "back": "", "kept_seats": (), "kept_add_ons": (), **about}
     own = written or WrittenText("", "")
     closing = language.closing if texts.closing is None else texts.closing
     greeting = "" if greets_already(own.text) else language.greeting

@@ -114,6 +114,7 @@ def _fields(sheet: Sheet, words: Mapping[str, str]) -> dict[str, Any]:
     back = [_field("ticket", words["ticket"], sheet.ticket_id)]
     back += [_field("name", words["name"], sheet.name)] if sheet.name else []
     back += [_field("type", words["ticket_type"], sheet.type_name)] if sheet.type_name else []
+    back += [_field("add_ons", words["add_ons"], ", ".join(sheet.add_ons))] if sheet.add_ons else []
     if sheet.price is not None:
         amount = sheet.price.minor / 10 ** DIGITS.get(sheet.price.currency, 2)
         back.append(_field("price", words["price"], amount) | {"currencyCode": sheet.price.currency})

@@ -11,8 +11,8 @@ from frontrow.boxoffice.tickets.model.tickets import Sheet
 from frontrow.shared.local_time import local_time
 
 
-def calendar_entry(sheets: Sequence[Sheet]) -> bytes:
-    """An .ics file."""
+def calendar_entry(sheets: Sequence[Sheet], language: str = "en") -> bytes:
+    """An .ics file, with the seats in a language."""
     from icalendar import Calendar, Event, vText  # not at the start of a server: it takes a tenth of a second
 
     first = sheets[0]
@@ -22,7 +22,7 @@ def calendar_entry(sheets: Sequence[Sheet]) -> bytes:
     entry.add("dtstart", first.starts_at.astimezone(UTC))
     entry.add("dtend", first.ends_at.astimezone(UTC))
     entry.add("summary", first.event_name)
-    entry.add("description", "\n".join(sheet.seat_text for sheet in sheets))
+    entry.add("description", "\n".join(sheet.seat_text(language) for sheet in sheets))
     entry.add("sequence", 0)
     entry.add("status", "CONFIRMED")
     if first.place:

@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from frontrow.boxoffice.seats.model.seat_labels import AREA_ROW
+from frontrow.boxoffice.texts.message_texts import words_of
 from frontrow.boxoffice.tickets.model.tickets import Sheet
 from frontrow.boxoffice.tickets.wallet_keys import GoogleSigner
 from frontrow.core.clock import US_PER_S
@@ -122,6 +123,12 @@ def _add_holder(event: Document, ticket: Document, sheet: Sheet) -> None:
         ticket["ticketHolderName"] = sheet.name
 
 
+def _add_add_ons(event: Document, ticket: Document, sheet: Sheet) -> None:
+    if sheet.add_ons:
+        body = ", ".join(sheet.add_ons)
+        ticket["textModulesData"] = [{"id": "add_ons", "header": words_of(_LANGUAGE)["add_ons"], "body": body}]
+
+
 def _add_price(event: Document, ticket: Document, sheet: Sheet) -> None:
     if sheet.price is not None:
         digits = DIGITS.get(sheet.price.currency, 2)
@@ -134,7 +141,7 @@ def _add_number(event: Document, ticket: Document, sheet: Sheet) -> None:
 
 
 _EXTRAS: Final[tuple[Callable[[Document, Document, Sheet], None], ...]] = (  # the most important first
-    *(_add_time, _add_venue, _add_type, _add_holder, _add_price, _add_number),
+    *(_add_time, _add_venue, _add_add_ons, _add_type, _add_holder, _add_price, _add_number),
 )
 
 

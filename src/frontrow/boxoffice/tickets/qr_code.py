@@ -4,14 +4,14 @@ import struct
 import zlib
 from typing import Final
 
-import zxingcpp
-
 QUIET: Final = 4  # light modules around the code, required by the standard
 _PNG_HEAD: Final = b"\x89PNG\r\n\x1a\n"
 
 
 def modules(text: str) -> list[bytes]:
     """The rows of the code without its quiet zone: one byte per module, 1 is dark."""
+    import zxingcpp  # a room that is served alone has no tickets, and comes without it
+
     code = zxingcpp.create_barcode(text, zxingcpp.BarcodeFormat.QRCode, ec_level="M")
     pixels = memoryview(code.to_image(scale=1, add_quiet_zones=False))  # type: ignore[arg-type]
     height, width = pixels.shape or (0, 0)

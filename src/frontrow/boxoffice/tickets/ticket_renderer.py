@@ -10,13 +10,15 @@ from typing import Any, Final
 
 import msgspec
 
+from frontrow.boxoffice.events.event_art import Art, EventArt
 from frontrow.boxoffice.events.model.events import Event
 from frontrow.boxoffice.holds.model.bookings import Booking, BookingNotFound
-from frontrow.boxoffice.organiser.model.brands import OUR_LOOK, TicketLook, ticket_look
+from frontrow.boxoffice.organiser.model.brands import Brand, TicketLook, ticket_look
 from frontrow.boxoffice.pricing.model.booking_choices import type_names
-from frontrow.boxoffice.pricing.model.prices import decode_lines, ticket_prices
+from frontrow.boxoffice.pricing.model.prices import LineKind, decode_lines, has_add_ons, ticket_prices
+from frontrow.boxoffice.refunds.model.refund_lines import add_ons_gone, decode_refund_lines, kept_lines
 from frontrow.boxoffice.seats.formats.plan_reader import decode_plan
-from frontrow.boxoffice.seats.model.seat_labels import SeatLabels, seat_name
+from frontrow.boxoffice.seats.model.seat_names import SeatLabels, seat_name
 from frontrow.boxoffice.seats.model.venues import Plan, Venue
 from frontrow.boxoffice.texts.locale_formats import language_of
 from frontrow.boxoffice.tickets import qr_code as qr
@@ -50,7 +52,8 @@ class TicketRenderer:
 
     def __init__(self, ledger: TicketLedger, keys: TicketKeys, work: HeavyWork | None = None) -> None:
         self._ledger, self._keys = ledger, keys
-        self.drawings = TicketDrawings(work or HeavyWork())
+        work = work or HeavyWork()
+        self.drawings, self.art = TicketDrawings(work), EventArt(ledger.pictures, work)
         self._names_by_plan: dict[str, tuple[tuple[str, ...], SeatLabels]] = {}
         self._reading = asyncio.Lock()
 
@@ -85,6 +88,7 @@ class TicketRenderer:
         types = type_names(event, lines, [ticket.seat_index for ticket in tickets])
         prices = ticket_prices(decode_lines(lines)) if transfer is None else {}  # only the buyer sees the price
         currency = sold.booking.currency
+        add_ons = await self._add_ons(sold.booking) if transfer is None else ()
         return [
             _sheet(
                 self.signed(ticket),
@@ -95,9 +99,19 @@ class TicketRenderer:
                 name,
                 types.get(ticket.seat_index, ""),
                 Money(prices[ticket.seat_index], currency) if ticket.seat_index in prices else None,
+                add_ons,
             )
             for ticket in tickets
         ]
+
+    async def _add_ons(self, booking: Booking) -> tuple[str, ...]:
+        """The add-ons that a booking still has, by name."""
+        if not has_add_ons(booking.price_lines):
+            return ()
+        refunds = await self._ledger.payments.refunds_of(booking.id)
+        gone = add_ons_gone([decode_refund_lines(one.lines) for one in refunds])
+        lines = [line for line in kept_lines(booking, gone) if line.kind is LineKind.ADD_ON]
+        return tuple(f"{line.quantity} × {line.name}" for line in lines)
 
     async def pdf(self, booking_id: str, *, locale: str = "en", transfer: Transfer | None = None) -> bytes:
         return await self._draw(await self._need_sheets(booking_id, transfer), locale, Urgency.SOMEBODY_WAITS)
@@ -109,19 +123,19 @@ class TicketRenderer:
     async def _draw(self, sheets: list[Sheet], locale: str, urgency: Urgency) -> bytes:
         language, printed = language_of(locale), tuple(sheets)
         event = await self._ledger.catalogue.event(printed[0].event_id)
-        look = await self.look_of(event)
+        look = await self.look_of(event, urgency)
         return await self.drawings.draw((language, printed, look), urgency, draw_tickets, printed, language, look)
 
-    async def look_of(self, event: Event) -> TicketLook:
-        """The look of the tickets: the brand of who sells the event, or our own."""
+    async def look_of(self, event: Event, urgency: Urgency = Urgency.SOMEBODY_WAITS) -> TicketLook:
+        """The look of the tickets: the event's picture and colour, with the brand of who sells it."""
         brand = await self._ledger.brands.of(event.organiser_id) if event.organiser_id else None
-        if brand is None:
-            return OUR_LOOK
+        brand = brand or Brand(event.organiser_id)
         logo = await self._ledger.pictures.find(brand.logo.hash) if brand.logo is not None else None
-        return ticket_look(brand, logo or b"")
+        art = await self.art.find(event, urgency) or Art("", b"")
+        return ticket_look(brand, logo or b"", art.colour, art.picture)
 
-    async def calendar(self, booking_id: str, transfer: Transfer | None = None) -> bytes:
-        return calendar_entry(await self._need_sheets(booking_id, transfer))
+    async def calendar(self, booking_id: str, transfer: Transfer | None = None, language: str = "en") -> bytes:
+        return calendar_entry(await self._need_sheets(booking_id, transfer), language)
 
     async def qr_png(self, ticket_id: str, now_us: int) -> bytes:
         """The QR to show now, with the rotating part if the ticket has one."""
@@ -180,6 +194,7 @@ def _sheet(
     name: str,
     type_name: str,
     price: Money | None,
+    add_ons: tuple[str, ...],
 ) -> Sheet:
     return Sheet(
         ticket_id=ticket.id,
@@ -201,6 +216,7 @@ def _sheet(
         price=price,
         named=labels.parts(seat),
         transfer_id=ticket.transfer_id,
+        add_ons=add_ons,
     )
 
 

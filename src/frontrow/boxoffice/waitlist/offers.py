@@ -24,10 +24,11 @@ from frontrow.boxoffice.holds.model.holds import NewHold, SeatsTaken
 from frontrow.boxoffice.holds.ports.seat_claims import SeatClaims
 from frontrow.boxoffice.holds.ports.seat_listener import SeatListener
 from frontrow.boxoffice.pricing.model.prices import encode_lines
-from frontrow.boxoffice.waitlist.model.waitlist import OFFER_TTL_S, NewOffer, Offer, OfferState, WaitlistEntry
+from frontrow.boxoffice.waitlist.model.offers import OFFER_TTL_S, NewOffer, Offer, OfferState
+from frontrow.boxoffice.waitlist.model.waitlist import HAS_WAITLIST, WaitlistEntry
 from frontrow.boxoffice.waitlist.model.waitlist_matching import SeatPool, assign_seats
 from frontrow.boxoffice.waitlist.ports import WaitlistLedger
-from frontrow.boxoffice.waitlist.waitlist_entries import HAS_WAITLIST, free_seats
+from frontrow.boxoffice.waitlist.waitlist_entries import free_seats
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import FrontrowError
 from frontrow.core.failures import note_failure, note_success

@@ -6,15 +6,8 @@ from typing import Protocol
 from frontrow.boxoffice.events.model.events import Event, EventStatus
 from frontrow.boxoffice.events.ports import Catalogue
 from frontrow.boxoffice.holds.ports.ledger import Ledger
-from frontrow.boxoffice.waitlist.model.waitlist import (
-    EndedEntries,
-    NewEntry,
-    NewOffer,
-    Offer,
-    WaitlistEntry,
-    WaitlistSummary,
-    WaitRules,
-)
+from frontrow.boxoffice.waitlist.model.offers import EndedEntries, NewOffer, Offer
+from frontrow.boxoffice.waitlist.model.waitlist import NewEntry, WaitlistEntry, WaitlistSummary, WaitRules
 from frontrow.core.errors import FrontrowError
 
 

@@ -18,11 +18,12 @@ from frontrow.boxoffice.holds.model.requested_seats import check_count
 from frontrow.boxoffice.holds.ports.ledger import Ledger
 from frontrow.boxoffice.holds.ports.seat_claims import SeatClaims
 from frontrow.boxoffice.holds.ports.seat_listener import SeatListener
+from frontrow.boxoffice.waitlist.model.offers import Offer
 from frontrow.boxoffice.waitlist.model.waitlist import (
+    HAS_WAITLIST,
     EntryState,
     NewEntry,
     NotWaiting,
-    Offer,
     SeatsStillFree,
     WaitlistEntry,
 )
@@ -32,7 +33,6 @@ from frontrow.core.clock import US_PER_S, Clock
 from frontrow.shared.ids import Ids
 
 FREE_SEATS_US: Final = 1_000_000  # how old the free seats may be that joining checks
-HAS_WAITLIST: Final = frozenset({EventStatus.ON_SALE, EventStatus.SOLD_OUT})
 
 
 class Position(msgspec.Struct, frozen=True):
@@ -133,8 +133,10 @@ class WaitlistService:
         """Accept the offer: its booking becomes an ordinary hold, to be paid like any other."""
         now_us = self._clock()
         found = await self._ledger.waitlist.offer(offer_id)
-        hold_us = self._sales.get(found.event_id).hold_us if found is not None else US_PER_S
-        offer = await self._ledger.waitlist.claim_offer(offer_id, fan, now_us, now_us + hold_us)
+        until_us = now_us + US_PER_S
+        if found is not None:  # accepting early takes no time away
+            until_us = max(now_us + self._sales.get(found.event_id).hold_us, found.expires_at_us)
+        offer = await self._ledger.waitlist.claim_offer(offer_id, fan, now_us, until_us)
         if offer.booking_state is BookingState.HELD and now_us < offer.hold_expires_at_us:
             claim = SeatClaim(offer.event_id, offer.seats, offer.fan, offer.booking_id, offer.hold_expires_at_us)
             await self._claims.claim(claim, now_us)

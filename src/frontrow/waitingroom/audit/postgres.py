@@ -11,7 +11,7 @@ import asyncpg
 from asyncpg.exceptions import TargetServerAttributeNotMatched
 
 from frontrow.core.errors import Unavailable
-from frontrow.shared.postgres_pool import borrow
+from frontrow.shared.postgres_pool import borrow, keep_as_is
 from frontrow.shared.postgres_url import PostgresHosts
 from frontrow.waitingroom.audit.sql_audit import SCHEMA, RowsByStatement, SqlAudit
 
@@ -71,7 +71,11 @@ class PostgresDatabase:
         async with self._connecting:
             if self._pool is None:
                 pool = await asyncpg.create_pool(
-                    min_size=0, max_size=2, connect=self._hosts.connect, command_timeout=self._timeout_s
+                    min_size=0,
+                    max_size=2,
+                    connect=self._hosts.connect,
+                    command_timeout=self._timeout_s,
+                    reset=keep_as_is,
                 )
                 async with pool.acquire() as connection, connection.transaction():
                     await connection.execute(f"SELECT pg_advisory_xact_lock({_SCHEMA_LOCK})")

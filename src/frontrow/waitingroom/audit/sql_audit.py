@@ -16,7 +16,8 @@ import msgspec
 
 from frontrow.shared.coalescer import Coalescer
 from frontrow.waitingroom.model.room_record import fields_of, state_of
-from frontrow.waitingroom.model.room_state import RoomState
+from frontrow.waitingroom.model.room_state import RoomState, raise_windows
+from frontrow.waitingroom.model.window import Window
 from frontrow.waitingroom.ports import (
     AuditRow,
     ClaimRow,
@@ -142,8 +143,7 @@ class SqlAudit:
             return None
         state = _read_state(found)
         issued = {int(lane): int(last) for lane, last in await query(GET_ISSUED, event)}
-        slides = await query(GET_SLIDES, event)
-        state = _raise_lanes(state, issued, [(msgspec.json.decode(h), msgspec.json.decode(low)) for h, low in slides])
+        state = _raise_lanes(state, issued, await self.windows(event))
         los = [lane.lo for lane in state.lanes]
         rows = await query(GET_CLAIMS, event)
         claims, ended = _standing_claims(rows, los, now_s), _ended_visits(rows, now_s)
@@ -152,6 +152,11 @@ class SqlAudit:
         if with_people or state.config.one_place_per_person:
             people = _people_in_queue(await query(GET_PEOPLE, event), los)
         return Recovered(state, claims, codes, people, ended)
+
+    async def windows(self, event: str) -> Sequence[Window]:
+        slides = await self._database.query(GET_SLIDES, event)
+        his, los = ([msgspec.json.decode(slide[edge], type=list[int]) for slide in slides] for edge in (0, 1))
+        return [Window(max(lows), max(highs)) for lows, highs in zip(_by_lane(los), _by_lane(his), strict=True)]
 
     async def imported_lane(self, event: str, digest: str) -> int | None:
         found = await self._database.query(GET_IMPORTED, event, digest)
@@ -190,15 +195,17 @@ def _read_state(row: tuple[Any, ...]) -> RoomState:
     return state_of(msgspec.json.decode(row[0]), took, int(row[2]))
 
 
-def _raise_lanes(state: RoomState, issued: dict[int, int], slides: list[tuple[list[int], list[int]]]) -> RoomState:
+def _by_lane(edges: list[list[int]]) -> list[list[int]]:
+    """Edges of windows by slide, turned into edges by lane. Lanes were only ever added."""
+    most = max(map(len, edges), default=0)
+    return [[edge[lane] for edge in edges if lane < len(edge)] for lane in range(most)]
+
+
+def _raise_lanes(state: RoomState, issued: dict[int, int], windows: Sequence[Window]) -> RoomState:
     """Each counter at its maximum in any row, so that nobody's position gets worse by a loss."""
-    lanes = []
-    for index, lane in enumerate(state.lanes):
-        his = [his[index] for his, _ in slides if index < len(his)]
-        los = [los[index] for _, los in slides if index < len(los)]
-        hi, lo = max([lane.hi, *his]), max([lane.lo, *los])
-        lanes.append(replace(lane, issued=max(lane.issued, issued.get(index, 0), hi), hi=hi, lo=lo))
-    return replace(state, lanes=tuple(lanes))
+    lanes = raise_windows(state.lanes, windows)
+    last = [max(lane.issued, issued.get(index, 0)) for index, lane in enumerate(lanes)]
+    return replace(state, lanes=tuple(replace(lane, issued=most) for lane, most in zip(lanes, last, strict=True)))
 
 
 def _standing_claims(rows: list[tuple[Any, ...]], los: list[int], now_s: int) -> tuple[ClaimRow, ...]:

@@ -81,9 +81,11 @@ def read_csv(lines: Iterable[str], lanes: dict[str, int]) -> dict[str, int]:
     for number, row in enumerate(csv.DictReader(lines), 2):
         code, lane = (row.get("code") or "").strip(), (row.get("lane") or "").strip()
         if not 4 <= len(code) <= MAX_CODE_CHARS or lane not in lanes:
-            raise InvalidInput(f"line {number}: needs a code of 4 to {MAX_CODE_CHARS} characters and a known lane")
+            raise InvalidInput(
+                f"line {number}: needs a code of 4 to {MAX_CODE_CHARS} characters and a known lane", line=number
+            )
         digest = digest_of(code)
         if digest in found:
-            raise InvalidInput(f"line {number}: this code is in the file twice")
+            raise InvalidInput(f"line {number}: this code is in the file twice", line=number)
         found[digest] = lanes[lane]
     return found

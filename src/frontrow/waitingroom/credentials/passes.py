@@ -39,6 +39,7 @@ ALGORITHMS: Final = ("RS256", "EdDSA")
 DOCUMENT_KEY: Final = "now-serving"  # the `kid` of the key that signs the now-serving document, never a pass
 _HEADER = {"alg", "kid", "typ"}
 _PADDING, _HASH = PKCS1v15(), SHA256()
+_SigningKey = rsa.RSAPrivateKey | Ed25519PrivateKey
 _encode_claims = msgspec.json.Encoder().encode
 _NEEDED = ["sub", "aud", "exp", "iat", "jti", "plc"]
 
@@ -54,6 +55,7 @@ class Pass:
     expires_s: int
     since_s: int
     jkt: str = ""
+    shop: str = ""  # the origin of the only shop it is for, after a hand-over
 
     @property
     def id(self) -> str:
@@ -91,7 +93,7 @@ def ed25519_of(key: rsa.RSAPrivateKey) -> Ed25519PrivateKey:
 
 
 class PassSigner:
-    """Signs passes with the first key and verifies them with all keys."""
+    """Signs passes with the first key and verifies them with all keys. A pass for one shop is signed with RS256."""
 
     def __init__(self, keys: Sequence[rsa.RSAPrivateKey], algorithm: str = "RS256") -> None:
         if not keys:
@@ -101,12 +103,11 @@ class PassSigner:
         self._algorithm = algorithm
         self._keys = [(_kid(_rsa_jwk(key)), key) for key in keys]
         kid, newest = self._keys[0]
-        self._signs: rsa.RSAPrivateKey | Ed25519PrivateKey = newest
+        self._for_shops: tuple[bytes, _SigningKey] = _head("RS256", kid), newest  # every language verifies RS256
+        self._signs: tuple[bytes, _SigningKey] = self._for_shops
         if self._algorithm == "EdDSA":
-            self._signs = ed25519_of(newest)
-            kid = _kid(_ed25519_jwk(self._signs))
-        header = {"alg": self._algorithm, "kid": kid, "typ": "JWT"}
-        self._head = b64(_encode_claims(header)) + b"."
+            edwards = ed25519_of(newest)
+            self._signs = _head("EdDSA", _kid(_ed25519_jwk(edwards))), edwards
         self._verifier = PassVerifier(self.jwks())
 
     def mint(self, visit: Pass) -> str:
@@ -123,8 +124,10 @@ class PassSigner:
         }
         if visit.jkt:
             claims["cnf"] = {"jkt": visit.jkt}
-        signed = self._head + b64(_encode_claims(claims))  # by hand: the header is always the same
-        key = self._signs
+        if visit.shop:
+            claims["shop"] = visit.shop
+        head, key = self._for_shops if visit.shop else self._signs
+        signed = head + b64(_encode_claims(claims))  # by hand: the header is always the same
         signature = key.sign(signed, _PADDING, _HASH) if isinstance(key, rsa.RSAPrivateKey) else key.sign(signed)
         text = (signed + b"." + b64(signature)).decode()
         self._verifier.cache(text, visit)
@@ -208,7 +211,12 @@ def _read_claims(claims: dict[str, Any]) -> Pass:
         expires_s=int(claims["exp"]),
         since_s=int(claims["since"]),
         jkt=claims.get("cnf", {}).get("jkt", ""),
+        shop=str(claims.get("shop", "")),
     )
+
+
+def _head(algorithm: str, kid: str) -> bytes:
+    return b64(_encode_claims({"alg": algorithm, "kid": kid, "typ": "JWT"})) + b"."
 
 
 def _rsa_jwk(key: rsa.RSAPrivateKey) -> dict[str, str]:

@@ -2,8 +2,8 @@
 
 `ProofOfWork` (altcha, self-hosted, the default) makes each join cost the browser a moment of hashing. A proof is bound
 to the event and counts once. `Captcha` verifies with Turnstile or hCaptcha. `NoCheck` lets everybody join. A device
-fingerprint never causes a refusal: a device that joins again and again gets harder work. `entrance_limits` applies the
-limits per person and per IP before this check.
+fingerprint never causes a refusal: a device that joins again and again gets harder work. The limits per
+person and per IP (`person_and_address_limits`) apply before this check.
 """
 
 import base64
@@ -215,14 +215,3 @@ class Captcha:
             raise Unavailable(f"{self.name} does not answer; try again", retry_after_s=5) from error
         if success is not True or (self._hostnames and hostname not in self._hostnames):
             raise NotHuman(f"{self.name} did not confirm that you are a person; try again", param="proof")
-
-
-FINGERPRINT_HEADERS = (b"user-agent", b"accept-language", b"accept-encoding", b"sec-ch-ua", b"sec-ch-ua-platform")
-
-
-def fingerprint(headers: Sequence[tuple[bytes, bytes]], ip: str) -> str:
-    """A short hash of the headers a browser sends. A device always has the same; several devices may share one."""
-    values = {name.lower(): value for name, value in headers}
-    order = b",".join(name.lower() for name, _ in headers if not name.lower().startswith((b"cookie", b"content-")))
-    parts = [values.get(name, b"")[:512] for name in FINGERPRINT_HEADERS]
-    return hashlib.blake2b(b"\0".join([ip.encode(), order[:1024], *parts]), digest_size=12).hexdigest()

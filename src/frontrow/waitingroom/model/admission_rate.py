@@ -11,11 +11,10 @@ from msgspec.structs import replace
 from frontrow.waitingroom.model.measurements import Measured
 from frontrow.waitingroom.model.no_shows import grace_of
 from frontrow.waitingroom.model.room_state import RoomState
-from frontrow.waitingroom.model.wait_estimate import Reason, published
+from frontrow.waitingroom.model.wait_estimate import REASON_US, Reason, published
 
 RATE_MEMORY_S = 30.0
 RECENT_US = 10_000_000  # the time over which `admitted_per_s` counts
-REASON_US = 60_000_000  # how long a stated reason is shown
 SHOW_AFTER_TICKS = 10
 
 

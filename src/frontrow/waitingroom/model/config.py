@@ -64,6 +64,9 @@ class RoomConfig:
     draw_salt: str = ""  # makes each sale's draw different; filled in when the room is created
     codes_until_us: int = 0  # the end of a presale, in which only people with a code may join; 0: no presale
     one_place_per_person: bool = False  # everybody must sign in, and gets the same place again
+    max_p95_ms: int = 0  # hold the shop's reported p95 under this (`inflow`); 0: the settings alone decide
+    max_error_percent: int = 5  # of the shop's requests; more counts as too slow
+    min_capacity: int = 10  # the fewest people in the shop at once, whatever the reports say
 
     def __post_init__(self) -> None:
         for name, low, high in _BOUNDS:
@@ -116,6 +119,9 @@ _ADDED: dict[str, Any] = {
     "idle_s": 0,
     "leave_s": 10,
     "catch_up_us": 1_000_000,
+    "max_p95_ms": 0,
+    "max_error_percent": 5,
+    "min_capacity": 10,
 }
 
 _BOUNDS = (
@@ -135,6 +141,9 @@ _BOUNDS = (
     ("codes_until_us", 0, MAX_TIME_US),
     ("idle_s", 0, 86_400),
     ("leave_s", 1, 3_600),
+    ("max_p95_ms", 0, 600_000),
+    ("max_error_percent", 1, 100),
+    ("min_capacity", 1, MAX_NUMBER),
 )
 
 

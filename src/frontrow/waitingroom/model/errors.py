@@ -1,10 +1,11 @@
 """What can go wrong in the waiting room, as one branch of the tree in `core.errors`.
 
 NotFound       RoomUnknown
-Unauthorised   PlaceInvalid, PassInvalid, PassExpired, ProofInvalid, PersonNeeded (one place per person)
+Unauthorised   PlaceInvalid, PassInvalid, PassExpired, ProofInvalid, PersonNeeded (one place per person),
+               HandOverInvalid (forged, expired, or of another browser)
 Forbidden      PlaceForeign (another event), PassForeign, CodeInvalid, CodeNeeded (presale)
 Refused        NotYourTurn, PlaceExpired, AlreadyClaimed, PassEnded, CodeUsed, CodeOver (the presale has ended),
-               RoomClosed, StayTooLong
+               RoomClosed, StayTooLong, HandOverUsed
 Overloaded     RoomFull (capacity used up this instant), RoomOverflow (too many waiting)
 Unavailable    RoomHeld (queue-all is on), RoomRecovering (the store lost its memory and is being rebuilt)
 """
@@ -59,6 +60,14 @@ class PassEnded(errors.Refused):
 
 class StayTooLong(errors.Refused):
     code = "stay_too_long"
+
+
+class HandOverInvalid(errors.Unauthorised):
+    code = "hand_over_invalid"
+
+
+class HandOverUsed(errors.Refused):
+    code = "hand_over_used"
 
 
 class CodeInvalid(errors.Forbidden):

@@ -5,6 +5,8 @@
 
 import msgspec
 
+from frontrow.waitingroom.model.inflow import Inflow
+
 AGES = 18  # age classes: below 1 s, then doubling: [1, 2), [2, 4) … seconds
 KNOCKING_SHARE = 0.005  # share of the capacity that may find the shop full, so that a gap is filled at once
 
@@ -28,6 +30,7 @@ class Measured(msgspec.Struct, frozen=True, omit_defaults=True):
     rate_per_s: int = 0
     credits: tuple[int, ...] = ()
     margin: float = KNOCKING_SHARE  # share of the capacity
+    inflow: Inflow | None = None  # while the room holds a bound of the shop's latency
 
 
 def read_note(note: str) -> Measured:

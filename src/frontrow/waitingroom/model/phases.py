@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from frontrow.core.errors import InvalidInput
+from frontrow.core.errors import InvalidInput, Refused
 from frontrow.waitingroom.model.config import Phase, RoomConfig
 from frontrow.waitingroom.model.room_state import LaneState, RoomState
 from frontrow.waitingroom.model.window import Slide
@@ -20,7 +20,12 @@ def change_config(state: RoomState, config: RoomConfig) -> RoomState:
 
 
 def change_phase(state: RoomState, phase: Phase, now_us: int, beacon: str) -> RoomState:
-    """The state in another phase. Leaving the pre-queue fixes the draw. Reopening gives the grace time back."""
+    """The state in another phase. Leaving the pre-queue fixes the draw. Reopening gives the grace time back.
+
+    A pre-queue begins only in a closed room where nobody has a place yet, because its draw would move places.
+    """
+    if phase is Phase.PREQUEUE and (state.phase is not Phase.CLOSED or any(lane.issued for lane in state.lanes)):
+        raise Refused("a pre-queue begins in a closed room where nobody has a place yet")
     if state.phase is Phase.PREQUEUE:
         state = replace(state, lanes=tuple(replace(x, drawn=x.issued) for x in state.lanes), beacon=beacon)
     if phase is not Phase.OPEN:

@@ -7,6 +7,7 @@ import msgspec
 from frontrow.core.errors import FrontrowError
 from frontrow.waitingroom.model.config import Phase
 from frontrow.waitingroom.model.errors import AlreadyClaimed, NotYourTurn, PlaceExpired, RoomFull, RoomHeld
+from frontrow.waitingroom.model.inflow import Inflow
 from frontrow.waitingroom.model.room_state import RoomState, VisitResult
 from frontrow.waitingroom.model.wait_estimate import Wait
 from frontrow.waitingroom.model.window import PlaceState
@@ -68,6 +69,7 @@ class RoomView:
     rates_milli: tuple[int, ...]
     leader: str
     is_leader: bool
+    inflow: Inflow | None = None  # while the room holds the shop's latency
 
 
 def claim_refusal(result: VisitResult) -> FrontrowError | None:

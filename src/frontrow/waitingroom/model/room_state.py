@@ -1,6 +1,6 @@
 """The state of a room in its store: a few integers per lane. And the results of visits and slides. Values only."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -63,6 +63,22 @@ class RoomState:
     def is_wanted(self) -> bool:
         """Whether somebody waits for a place in the shop, so that idle visits end."""
         return self.phase is Phase.OPEN and bool(self.knocking or any(lane.waiting for lane in self.lanes))
+
+
+def windows_fell(state: RoomState, seen: RoomState) -> bool:
+    """Whether a window is behind where it was seen. Windows never fall: the store of such a state has lost slides. Its
+    slide number says nothing, because a leader that never saw the lost slides makes others with the same numbers."""
+    both = zip(state.lanes, seen.lanes, strict=False)
+    return any(now.hi < before.hi or now.lo < before.lo for now, before in both)
+
+
+def raise_windows(lanes: Sequence[LaneState], windows: Sequence[Window]) -> tuple[LaneState, ...]:
+    """The lanes with each window at the further of both. Windows of lanes that are not known here are left out."""
+    given = tuple(windows)[: len(lanes)] + (Window(),) * (len(lanes) - len(windows))
+    return tuple(
+        LaneState(max(lane.issued, window.hi), max(lane.hi, window.hi), max(lane.lo, window.lo), lane.drawn)
+        for lane, window in zip(lanes, given, strict=True)
+    )
 
 
 class VisitResult(StrEnum):

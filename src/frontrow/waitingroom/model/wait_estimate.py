@@ -9,6 +9,7 @@ from math import ceil
 import msgspec
 
 BAND_PERCENT = 25
+REASON_US = 60_000_000  # how long a stated reason for a slower line is shown
 
 
 class Reason(StrEnum):

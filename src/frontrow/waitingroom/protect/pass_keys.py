@@ -18,6 +18,7 @@ import jwt
 
 from frontrow.core.errors import ConfigError, Unavailable
 from frontrow.waitingroom.credentials.passes import ALGORITHMS, DOCUMENT_KEY, MAX_PASS_CHARS, Pass, PassVerifier
+from frontrow.waitingroom.model.errors import PassForeign
 
 MAX_JWKS_BYTES = 65_536
 FETCH_TIMEOUT_S = 3.0
@@ -67,7 +68,10 @@ class PassKeys:
             self._fetch_keys()
         if self._verifier is None:
             raise Unavailable("the waiting room's keys cannot be fetched; try again", retry_after_s=5)
-        return self._verifier.verify(text, self._event, now_s)
+        visit = self._verifier.verify(text, self._event, now_s)
+        if visit.shop:
+            raise PassForeign("this pass is for a shop on another domain", shop=visit.shop)
+        return visit
 
     def may_fetch(self, text: str) -> bool:
         """True if this pass names a key that is not cached and keys may be fetched again."""

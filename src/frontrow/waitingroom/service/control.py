@@ -56,6 +56,10 @@ class RoomControl:
         """Open the room. From PREQUEUE this draws the order; `beacon` is public randomness nobody could know before."""
         return await self._change(event, phase=Phase.OPEN, beacon=beacon)
 
+    async def hold_prequeue(self, event: str) -> RoomView:
+        """Let people into the draw, until `open`. Raises Refused where somebody has a place."""
+        return await self._change(event, phase=Phase.PREQUEUE)
+
     async def pause(self, event: str) -> RoomView:
         """Admit nobody new until `resume`."""
         return await self._change(event, phase=Phase.PAUSED)

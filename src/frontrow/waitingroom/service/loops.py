@@ -92,6 +92,9 @@ class RoomLoops:
         if room.unused_turns > IDLE_AFTER_TURNS and room.is_empty() and not room.used:
             return  # nobody waits: no leader is needed
         turn = await self._leader.take_turn(event, room.state)
+        if turn.lost:  # the store has lost slides that this process never saw
+            room.update(replace(room.state, lanes=turn.lost))
+            await self._recovery.rebuild(event)
         if turn.result is not None:
             self._counts[f"slide_{turn.result.value}"] += 1
             self._counts["admitted"] += turn.admitted
@@ -182,6 +185,7 @@ class RoomLoops:
                 has_failed = True
                 self._counts["tick_errors"] += 1
                 note_failure(error, event_id=event)
+                await self._recovery.follow_audit(event)
             await self._pause(event)
 
     async def _pause(self, event: str) -> None:

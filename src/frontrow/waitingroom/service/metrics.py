@@ -3,8 +3,8 @@
 A scrape reads plain counters; a request only adds integers.
 """
 
-from collections.abc import Iterable, Mapping, Sized
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sized
+from dataclasses import dataclass, field
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
@@ -21,6 +21,7 @@ class RoomMetrics:
     room: WaitingRoom
     counts: Mapping[str, int]
     streams: Mapping[str, Sized]
+    harder: Mapping[str, int] = field(default_factory=dict)  # challenges with harder work, by reason
 
     def collect(self) -> Iterable[Metric]:
         """All metrics now, with those of the last state read of each room."""
@@ -34,6 +35,10 @@ class RoomMetrics:
                 requests.add_metric([endpoint], count)
         yield requests
         yield refused
+        harder = CounterMetricFamily("frontrow_room_harder_work", "Challenges with harder work", labels=["reason"])
+        for reason in ("device", "network"):
+            harder.add_metric([reason], self.harder.get(reason, 0))
+        yield harder
         service = CounterMetricFamily("frontrow_room_service", "What the service did", labels=["what"])
         for name, count in sorted(self.room.counts.items()):
             service.add_metric([name], count)
@@ -45,7 +50,7 @@ class RoomMetrics:
         yield from _of_rooms([self.room.control.view(event) for event in self.streams])
 
 
-GAUGES = (
+GAUGES: tuple[tuple[str, str, Callable[[RoomView], float]], ...] = (
     ("waiting", "People waiting", lambda view: view.waiting),
     ("active", "People in the shop", lambda view: view.state.active),
     ("unclaimed", "People admitted who have not come yet", lambda view: view.unclaimed),
@@ -54,6 +59,9 @@ GAUGES = (
     ("show_rate", "Share of the admitted who come", lambda view: view.show_rate),
     ("epoch", "Grows each time the store had to be rebuilt", lambda view: view.state.epoch),
     ("is_leader", "1 in the process that moves the window", lambda view: int(view.is_leader)),
+    ("shop_limit", "Most people in the shop by its latency", lambda view: view.inflow.limit if view.inflow else 0),
+    ("shop_p95_ms", "Reported p95 of the shop", lambda view: view.inflow.p95_ms if view.inflow else 0),
+    ("shop_reporters", "Reporters heard lately", lambda view: view.inflow.reporters if view.inflow else 0),
     ("slides", "Slides so far", lambda view: view.state.slide_no),
 )
 

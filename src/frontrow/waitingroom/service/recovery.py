@@ -6,15 +6,17 @@ epoch, so both places stay valid, and claims are kept per epoch.
 """
 
 import asyncio
+import contextlib
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
 from frontrow.core.clock import Clock
+from frontrow.core.errors import FrontrowError
 from frontrow.shared.log_lines import ROOM_REBUILT
 from frontrow.waitingroom.model.errors import RoomRecovering
-from frontrow.waitingroom.model.room_state import LaneState, RoomState
+from frontrow.waitingroom.model.room_state import LaneState, RoomState, windows_fell
 from frontrow.waitingroom.ports import Audit, Recovered, RoomRow, RoomStore
 from frontrow.waitingroom.service.audit_writer import AuditWriter
 from frontrow.waitingroom.service.room_cache import RoomCache
@@ -66,13 +68,23 @@ class RoomRecovery:
             room.restart(state)
             return state
 
-    async def call_with_rebuild(self, event: str, call: Callable[[], Awaitable[Sequence[Result]]]) -> Sequence[Result]:
+    async def call_with_rebuild(self, event: str, call: Callable[[], Awaitable[Result]]) -> Result:
         """The result of a store call; if the store lost the room, rebuild it and call once more."""
         try:
             return await call()
         except RoomRecovering:
             await self.rebuild(event)
             return await call()
+
+    async def follow_audit(self, event: str) -> None:
+        """While this process cannot reach the store, show the slides that others write to the audit. Otherwise it would
+        go on answering with the window it saw last, and people who ask two servers would see their position get worse.
+        """
+        with contextlib.suppress(FrontrowError):  # the audit is away too: people see the last window that was known
+            windows = await self._audit.windows(event)
+            room = self._cache.rooms.get(event)
+            if room is not None:
+                room.follow(windows)
 
     def forget(self, event: str) -> None:
         self._locks.pop(event, None)
@@ -91,7 +103,7 @@ def is_behind(state: RoomState, seen: RoomState, issued: Sequence[int]) -> bool:
     if state.epoch != seen.epoch:
         return state.epoch < seen.epoch
     fewer = any(lane.issued < last for lane, last in zip(state.lanes, issued, strict=False))
-    return state.slide_no < seen.slide_no or fewer
+    return state.slide_no < seen.slide_no or fewer or windows_fell(state, seen)
 
 
 async def rebuild_room(

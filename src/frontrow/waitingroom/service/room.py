@@ -8,6 +8,7 @@ from typing import Any
 
 from frontrow.core.clock import Clock, WallClock
 from frontrow.waitingroom.credentials.fan_codes import Codes
+from frontrow.waitingroom.credentials.hand_over import HandOverSealer
 from frontrow.waitingroom.credentials.passes import ALGORITHMS, DOCUMENT_KEY, PassSigner
 from frontrow.waitingroom.credentials.places import PlaceSigner, b64
 from frontrow.waitingroom.credentials.room_keys import RoomKeys
@@ -15,12 +16,14 @@ from frontrow.waitingroom.ports import Audit, RoomStore
 from frontrow.waitingroom.service.audit_writer import AuditWriter
 from frontrow.waitingroom.service.control import RoomControl
 from frontrow.waitingroom.service.direct_entry import DirectEntry
+from frontrow.waitingroom.service.hand_overs import HandOvers
 from frontrow.waitingroom.service.joins import Joins
 from frontrow.waitingroom.service.leader import Leader
 from frontrow.waitingroom.service.loops import RoomLoops
 from frontrow.waitingroom.service.recovery import RoomRecovery
 from frontrow.waitingroom.service.room_cache import PlaceStatuses, RoomCache
 from frontrow.waitingroom.service.roster import Roster
+from frontrow.waitingroom.service.shop_reports import ShopReports
 from frontrow.waitingroom.service.store_clock import StoreClock
 from frontrow.waitingroom.service.visits import Visits
 
@@ -98,6 +101,16 @@ class WaitingRoom:
             proof_clock=proof_clock or clock or WallClock(),
             counts=self.counts,
         )
+        self.hand_overs = HandOvers(
+            visits=self.visits,
+            store=store,
+            cache=self.cache,
+            recovery=recovery,
+            passes=self.passes,
+            sealer=HandOverSealer(keys.place_secrets),
+            clock=self.clock,
+            counts=self.counts,
+        )
         self.direct_entry = DirectEntry(joins=self.joins, visits=self.visits, cache=self.cache, places=self.places)
         self.control = RoomControl(
             store=store,
@@ -106,6 +119,10 @@ class WaitingRoom:
             loops=self.loops,
             recovery=recovery,
             owner=self.leader.owner,
+        )
+
+        self.shop_reports = ShopReports(
+            store=store, cache=self.cache, master_secret=keys.master_secret, clock=self.clock, counts=self.counts
         )
 
     async def aclose(self) -> None:

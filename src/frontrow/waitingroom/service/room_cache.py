@@ -6,7 +6,7 @@ number to its position after the draw.
 
 import asyncio
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -22,8 +22,9 @@ from frontrow.waitingroom.model.measurements import read_note
 from frontrow.waitingroom.model.no_shows import expected_claims, grace_of, show_rate
 from frontrow.waitingroom.model.place_status import RoomStatuses
 from frontrow.waitingroom.model.results import PlaceStatus, RoomView
-from frontrow.waitingroom.model.room_state import RoomState
+from frontrow.waitingroom.model.room_state import RoomState, raise_windows, windows_fell
 from frontrow.waitingroom.model.wait_estimate import Reason
+from frontrow.waitingroom.model.window import Window
 from frontrow.waitingroom.ports import EndedVisit, PlaceKey
 
 MAX_LISTENERS = 100_000
@@ -40,6 +41,7 @@ class CachedRoom:
     def __init__(self, event: str, state: RoomState, key: Ed25519PrivateKey, master_secret: bytes) -> None:
         self.event = event
         self.state = state
+        self._shown = state  # with windows that are known from the audit only, while the store is away
         self._key = key
         self._master_secret = master_secret
         self._listeners: dict[object, Callable[[NowServing], None]] = {}
@@ -83,10 +85,22 @@ class CachedRoom:
         state = self.state
         return not (state.active or state.knocking or self.heard or any(lane.waiting for lane in state.lanes))
 
+    def is_busy(self) -> bool:
+        """Whether somebody who joins now has to wait: people wait already, or the room is not open."""
+        waits = any(last > lane.hi for last, lane in zip(self.issued, self.state.lanes, strict=True))
+        return waits or self.state.phase is not Phase.OPEN
+
     def update(self, state: RoomState) -> None:
-        """Replace the state by a newer one."""
+        """Replace the state by a newer one. An older one is dropped: it was read before a slide that is known here, and
+        its answer, or what was done with it, took longer. So is one with a window that fell: the store has lost slides,
+        and the loop's next turn rebuilds it."""
+        if (state.epoch, state.slide_no) < (self.state.epoch, self.state.slide_no):
+            return
+        if state.epoch == self.state.epoch and windows_fell(state, self.state):
+            return
         before, self.state = self.state, state
-        if self._made_at_us and replace(state, now_us=before.now_us) == before:  # only time has passed
+        followed, self._shown = self._shown is not before, state
+        if self._made_at_us and not followed and replace(state, now_us=before.now_us) == before:  # only time has passed
             if self._viewed[0] is before:
                 self._viewed = state, *self._viewed[1:]
             return
@@ -102,8 +116,20 @@ class CachedRoom:
         blank = (0,) * len(state.lanes)
         self.rates_milli = measured.shown_milli if len(measured.shown_milli) == len(blank) else blank
         self.reason = _HELD.get(state.phase) or Reason(measured.reason)
-        self._statuses = RoomStatuses(self.event, state, self.rates_milli, self.reason)
         self._draw_key = (state.beacon, tuple(lane.drawn for lane in state.lanes))
+        self._show()
+
+    def follow(self, windows: Sequence[Window]) -> None:
+        """Show these windows, which the audit has, where they are further than those of the state last read. Nothing
+        else believes them: the store decides who enters, and what it says next replaces them."""
+        lanes = raise_windows(self._shown.lanes, windows)
+        if lanes != self._shown.lanes:
+            self._shown = replace(self.state, lanes=lanes)
+            self._show()
+
+    def _show(self) -> None:
+        """Answer from the state to show, and publish it."""
+        self._statuses = RoomStatuses(self.event, self._shown, self.rates_milli, self.reason)
         self._publish()
 
     def restart(self, state: RoomState) -> None:
@@ -135,7 +161,7 @@ class CachedRoom:
     # -- the document ------------------------------------------------------------------------------------------------
 
     def _publish(self) -> None:
-        state = self.state
+        state = self._shown
         changed_us = max(state.held_at_us, state.ring[-1].at_us if state.ring else 0)
         core = (
             state.epoch,
@@ -249,6 +275,7 @@ class CachedRoom:
             rates_milli=self.rates_milli,
             leader=state.leader,
             is_leader=state.leader == owner,
+            inflow=self.measured.inflow if state.config.max_p95_ms else None,
         )
 
     def draw_record(self) -> dict[str, object]:
@@ -264,6 +291,11 @@ class RoomCache:
     def __init__(self, keys: RoomKeys) -> None:
         self._keys = keys
         self.rooms: dict[str, CachedRoom] = {}
+
+    def is_busy(self, event: str) -> bool:
+        """Whether somebody who joins this room now has to wait; an unknown room counts as busy."""
+        room = self.rooms.get(event)
+        return room is None or room.is_busy()
 
     def find(self, event: str) -> CachedRoom:
         """The cached room. Raises RoomUnknown."""

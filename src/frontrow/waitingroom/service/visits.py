@@ -7,7 +7,7 @@ Each claim, renewal and return is written to the audit before it is answered.
 import hashlib
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from frontrow.core.clock import Clock
 from frontrow.shared.coalescer import Coalescer
@@ -32,6 +32,14 @@ from frontrow.waitingroom.ports import (
 from frontrow.waitingroom.service.loops import RoomLoops
 from frontrow.waitingroom.service.recovery import RoomRecovery
 from frontrow.waitingroom.service.room_cache import CachedRoom, RoomCache
+
+
+@dataclass(frozen=True, slots=True)
+class BegunVisit:
+    """A visit that was claimed; `repeated` if the same claim was made before."""
+
+    visit: Pass
+    repeated: bool = False
 
 
 class Visits:
@@ -68,15 +76,27 @@ class Visits:
     async def claim(
         self, place_jwt: str, event: str | None = None, idempotency_key: str | None = None, proof: str | None = None
     ) -> ClaimedPass:
-        """Exchange an active place, once, for a pass. The same idempotency key gets the same pass again. A bound place
-        needs a `proof` (see `key_binding`). Raises PlaceInvalid, PlaceForeign, PlaceExpired, NotYourTurn,
+        """`begin`, and the pass of the visit."""
+        return self._issue(await self.begin(place_jwt, event, idempotency_key, proof))
+
+    async def begin(
+        self, place_jwt: str, event: str | None = None, idempotency_key: str | None = None, proof: str | None = None
+    ) -> BegunVisit:
+        """Exchange an active place, once, for a visit. The same idempotency key gets the same visit again. A bound
+        place needs a `proof` (see `key_binding`). Raises PlaceInvalid, PlaceForeign, PlaceExpired, NotYourTurn,
         AlreadyClaimed, RoomFull, RoomHeld, ProofInvalid, Unavailable."""
         place = self._places.verify(place_jwt, event)
         check_proof(place_jwt, place, proof, self._proof_clock() // 1_000_000)
-        return await self.claim_place(place, idempotency_key)
+        return await self._begin(place, idempotency_key)
 
     async def claim_place(self, place: Place, idempotency_key: str | None = None) -> ClaimedPass:
         """`claim` without a proof, for a caller that has just joined. Raises NotYourTurn and the errors after it."""
+        return self._issue(await self._begin(place, idempotency_key))
+
+    def _issue(self, begun: BegunVisit) -> ClaimedPass:
+        return ClaimedPass(self._passes.mint(begun.visit), begun.visit.expires_s, begun.repeated)
+
+    async def _begin(self, place: Place, idempotency_key: str | None) -> BegunVisit:
         room = self._cache.find(place.event)
         status = room.status(place)
         if status.state is PlaceState.WAITING:
@@ -89,7 +109,7 @@ class Visits:
         tag = int.from_bytes(hashlib.sha256(idempotency_key.encode()).digest()[:4]) or 1 if idempotency_key else 0
         key = PlaceKey(place.lane, place.epoch, position)
         command = VisitCommand(VisitOp.CLAIM, key, ttl_s, 0, tag, room.slide_of(place.lane, position))
-        reply = await self._send(room, command)
+        reply = await self.send(room, command)
         refusal = claim_refusal(reply.result)
         if refusal is not None:
             self._counts[f"claim_{reply.result.value}"] += 1
@@ -99,7 +119,7 @@ class Visits:
         visit = Pass(place.event, person, key, since_s, reply.expires_s, since_s, place.jkt)
         await self._record(visit, reply.expires_s, tag)
         self._counts["claims"] += reply.result is VisitResult.OK
-        return ClaimedPass(self._passes.mint(visit), reply.expires_s, reply.result is VisitResult.REPEATED)
+        return BegunVisit(visit, reply.result is VisitResult.REPEATED)
 
     async def renew(self, pass_jwt: str, event: str | None = None) -> ClaimedPass:
         """Issue a pass with a later expiry for a live visit. While a hold keeps the visit, an expired pass can be
@@ -111,7 +131,7 @@ class Visits:
         expired = self._clock() // 1_000_000 >= visit.expires_s
         if expired and not visit.place.epoch:
             raise PassExpired("this pass has run out; join again", expires_s=visit.expires_s)
-        reply = await self._send(room, VisitCommand(VisitOp.RENEW, visit.place, config.pass_ttl_s, until_s))
+        reply = await self.send(room, VisitCommand(VisitOp.RENEW, visit.place, config.pass_ttl_s, until_s))
         if reply.result not in (VisitResult.OK, VisitResult.REPEATED):
             if expired:
                 raise PassExpired("this pass has run out; join again", expires_s=visit.expires_s)
@@ -126,7 +146,7 @@ class Visits:
         if not place.epoch:
             return VisitReply(VisitResult.OK)
         command = VisitCommand(VisitOp.KEEP, place, until_s=until_s, hold=hold)
-        return await self._send(self._cache.find(event), command)
+        return await self.send(self._cache.find(event), command)
 
     async def keep_pass(self, pass_jwt: str, until_s: int, hold: str) -> ClaimedPass | None:
         """`keep` for the visit of this pass. Returns a pass that lasts as long, or None if this one already does.
@@ -172,7 +192,7 @@ class Visits:
         if not visit.place.epoch:
             self.check_pass(pass_jwt, event)
             return VisitReply(VisitResult.OK, visit.expires_s, 0, visit.expires_s)
-        reply = await self._send(self._cache.find(visit.event), VisitCommand(op, visit.place))
+        reply = await self.send(self._cache.find(visit.event), VisitCommand(op, visit.place))
         if reply.result is not VisitResult.OK:
             raise self._ended_error(visit)
         return reply
@@ -201,7 +221,7 @@ class Visits:
         room = self._cache.find(event)
         if place in room.ended:
             return False
-        reply = await self._send(room, VisitCommand(VisitOp.GIVE_BACK, place, until_s=expires_s))
+        reply = await self.send(room, VisitCommand(VisitOp.GIVE_BACK, place, until_s=expires_s))
         now_us = self._clock()
         latest_s = max(expires_s, reply.expires_s)
         room.end_visits([EndedVisit(place, latest_s)], now_us // 1_000_000)
@@ -232,7 +252,8 @@ class Visits:
 
     # -- parts ---------------------------------------------------------------------------------------------------------
 
-    async def _send(self, room: CachedRoom, command: VisitCommand) -> VisitReply:
+    async def send(self, room: CachedRoom, command: VisitCommand) -> VisitReply:
+        """The store's answer to a request about a visit. Requests that arrive during a round trip share the next."""
         room.use()
         batches = self._batches.get(room.event)
         if batches is None:

@@ -16,6 +16,8 @@ from frontrow.core.clock import Clock, SystemClock
 from frontrow.core.errors import FrontrowError
 from frontrow.waitingroom.model.config import Phase, RoomConfig
 from frontrow.waitingroom.model.errors import CodeUsed, RoomClosed, RoomOverflow, RoomRecovering
+from frontrow.waitingroom.model.idle_visits import AWAY_S, PATIENCE_S
+from frontrow.waitingroom.model.inflow import MAX_REPORTERS, REPORT_TTL_US, ShopReport
 from frontrow.waitingroom.model.phases import change_config, change_phase
 from frontrow.waitingroom.model.room_state import LaneState, RoomState, SlidePlan, VisitResult
 from frontrow.waitingroom.ports import (
@@ -35,8 +37,6 @@ CHUNK = 1024
 ENDED_S = 1  # the expiry written for a pass that was given back
 KNOCKED_S = 2  # the expiry written for a place that found the shop full; its tag is the end of the knock
 KNOCK_TTL_S = 30
-PATIENCE_S = 60  # an idle visit ends only after somebody has waited so long: its page can warn first
-AWAY_S = 30  # after so long without a sweep, nobody could reach this store: no visitor could be heard
 KEY_TTL_US = 600_000_000
 MAX_KEYS = 100_000
 
@@ -56,11 +56,13 @@ class MemoryRoom:
     left: dict[PlaceKey, int] = field(default_factory=dict)  # visits whose page was closed -> when
     ended: deque[EndedVisit] = field(default_factory=deque)  # the last one has the number `ended_no`
     ended_no: int = 0
+    handed: dict[str, int] = field(default_factory=dict)  # hand-overs that were exchanged -> when they expire
     knocks: dict[int, int] = field(default_factory=dict)  # second -> knocks that end then
     swept_s: int = 0
     wanted_since_s: int = 0  # since when somebody waits without a break; 0 while nobody does
     codes: set[int] = field(default_factory=set)
     keys: dict[str, tuple[int, JoinReply]] = field(default_factory=dict)
+    reports: dict[str, ShopReport] = field(default_factory=dict)  # reporter -> its last one
     people: dict[str, JoinReply] = field(default_factory=dict)
     lines: dict[int, list[int]] = field(default_factory=dict)  # lane -> positions of the people in its queue, ascending
 
@@ -189,7 +191,22 @@ class MemoryRoomStore:
         if command.op is VisitOp.GIVE_BACK:
             self._finish(room, command.place, expires_s, tag, now_s)
             return VisitReply(VisitResult.OK, expires_s, room.active)
+        if command.op is VisitOp.HAND_OVER and (refused := self._hand_over(room, command, now_s)) is not None:
+            return VisitReply(refused)
         return self._stay(room, command, expires_s, tag, now_s)
+
+    @staticmethod
+    def _hand_over(room: MemoryRoom, command: VisitCommand, now_s: int) -> VisitResult | None:
+        """None if this hand-over is exchanged now; else why not."""
+        if command.until_s <= now_s or command.ttl_s != room.state.epoch:
+            return VisitResult.EXPIRED
+        handed = room.handed
+        while handed and handed[oldest := next(iter(handed))] <= now_s:
+            del handed[oldest]
+        if command.hold in handed:
+            return VisitResult.ALREADY
+        handed[command.hold] = command.until_s
+        return None
 
     def _stay(self, room: MemoryRoom, command: VisitCommand, expires_s: int, tag: int, now_s: int) -> VisitReply:
         """Change the end of a live visit."""
@@ -347,6 +364,22 @@ class MemoryRoomStore:
         oldest = plan.ring[0].number if plan.ring else 0
         room.took = {number: count for number, count in room.took.items() if number >= oldest}
         return SlideResult.SLID
+
+    async def put_report(self, event: str, report: ShopReport) -> bool:
+        room, now_us = self._room(event), self._clock()
+        held = room.reports.get(report.reporter)
+        if held is not None and held.number >= report.number:
+            return False
+        if held is None and len(room.reports) >= MAX_REPORTERS:
+            fresh = {name: one for name, one in room.reports.items() if now_us - one.at_us < REPORT_TTL_US}
+            room.reports = fresh
+            if len(fresh) >= MAX_REPORTERS:
+                return False
+        room.reports[report.reporter] = replace(report, at_us=now_us)
+        return True
+
+    async def reports(self, event: str) -> Sequence[ShopReport]:
+        return tuple(self._room(event).reports.values())
 
     async def configure(
         self,

@@ -3,8 +3,9 @@
 All keys of a room have the hash tag `{room:<event>}`, so they share a slot and a room's scripts are atomic. Different
 rooms (and the shards of one, see `sharding`) spread over slots and servers. Keys: the room's hash, `took` (at most 64
 fields), `visits`, `kept` and `left` (at most one entry per person in the shop), `ended` (visits that ended before their
-pass expires), `codes`, idempotency keys that expire, and chunks of 8 bytes per admitted position. Nothing is stored for
-people who wait. `ends` counts passes that were claimed under an older version.
+pass expires), `handed` (hand-overs exchanged in the last minute), `reports` (of at most 64 servers of the shop),
+`codes`, idempotency keys that expire, and chunks of 8 bytes per admitted position. Nothing is stored for people who
+wait. `ends` counts passes that were claimed under an older version.
 """
 
 import asyncio
@@ -23,6 +24,8 @@ from frontrow.shared.coalescer import Coalescer
 from frontrow.shared.redis_breaker import RedisBreaker
 from frontrow.waitingroom.model.config import MAX_LANES, Phase, RoomConfig
 from frontrow.waitingroom.model.errors import CodeUsed, RoomClosed, RoomOverflow, RoomRecovering
+from frontrow.waitingroom.model.idle_visits import AWAY_S, PATIENCE_S
+from frontrow.waitingroom.model.inflow import MAX_REPORTERS, REPORT_TTL_US, ShopReport
 from frontrow.waitingroom.model.phases import change_config, change_phase
 from frontrow.waitingroom.model.room_record import config_fields, fields_of, ring_text, state_of
 from frontrow.waitingroom.model.room_state import LaneState, RoomState, SlidePlan, VisitResult
@@ -48,9 +51,10 @@ SWEPT = b"swept"
 
 @functools.cache
 def script(name: str) -> tuple[str, str]:
-    """A script with its common beginning, and its SHA-1."""
+    """A script with its common beginning and the numbers of the model, and its SHA-1."""
     folder = resources.files("frontrow.waitingroom.stores") / "lua"
-    text = (folder / "common.lua").read_text("utf-8") + (folder / f"{name}.lua").read_text("utf-8")
+    numbers = f"local PATIENCE_S, AWAY_S = {PATIENCE_S}, {AWAY_S}\n"
+    text = numbers + (folder / "common.lua").read_text("utf-8") + (folder / f"{name}.lua").read_text("utf-8")
     return text, hashlib.sha1(text.encode()).hexdigest()  # noqa: S324  # Redis names scripts by SHA-1
 
 
@@ -166,7 +170,8 @@ class RedisRoomStore:
         return command.one_place or self.one_place_per_person
 
     async def visit(self, event: str, commands: Sequence[VisitCommand]) -> Sequence[VisitReply]:
-        keys = [room_key(event, part) for part in ("", "ends", "took", "knocks", "visits", "kept", "ended", "left")]
+        parts = ("", "ends", "took", "knocks", "visits", "kept", "ended", "left", "handed")
+        keys = [room_key(event, part) for part in parts]
         keys += [_chunk(event, command.place) for command in commands]
         args: list[Any] = [KNOCK_TTL_S]
         for command in commands:
@@ -200,6 +205,17 @@ class RedisRoomStore:
         args += [plan.bucket_milli, plan.bucket_at_us, plan.note]
         args += [edge for pair in zip(plan.his, plan.los, strict=True) for edge in pair]
         return SlideResult((await self._run("slide", [room_key(event), room_key(event, "took")], args)).decode())
+
+    async def put_report(self, event: str, report: ShopReport) -> bool:
+        figures = f"{report.p95_ms} {report.requests} {report.errors}"
+        args = [report.reporter, report.number, figures, MAX_REPORTERS, REPORT_TTL_US]
+        return bool(await self._run("put_report", [room_key(event), room_key(event, "reports")], args))
+
+    async def reports(self, event: str) -> Sequence[ShopReport]:
+        flat = [part.decode() for part in await self._run("reports", [room_key(event), room_key(event, "reports")], [])]
+        return [
+            ShopReport(name, *map(int, figures.split())) for name, figures in zip(flat[::2], flat[1::2], strict=True)
+        ]
 
     async def configure(
         self,

@@ -8,6 +8,7 @@ from typing import Any
 
 from frontrow.core.errors import ConfigError, FrontrowError
 from frontrow.waitingroom.model.config import Phase, RoomConfig
+from frontrow.waitingroom.model.inflow import ShopReport
 from frontrow.waitingroom.model.room_state import LaneState, RoomState, SlidePlan
 from frontrow.waitingroom.ports import (
     EndedVisit,
@@ -76,6 +77,12 @@ class ShardedRoomStore:
 
     async def slide(self, event: str, owner: str, plan: SlidePlan) -> SlideResult:
         return await self.store_of(event).slide(event, owner, plan)
+
+    async def put_report(self, event: str, report: ShopReport) -> bool:
+        return await self.store_of(event).put_report(event, report)
+
+    async def reports(self, event: str) -> Sequence[ShopReport]:
+        return await self.store_of(event).reports(event)
 
     async def configure(
         self,

@@ -2,7 +2,17 @@
 
 from litestar.handlers import HTTPRouteHandler
 
-from frontrow.web.api import fans, gate, health, metrics, openapi_document, organiser, provider_webhooks, storm
+from frontrow.web.api import (
+    channel_reports,
+    fans,
+    gate,
+    health,
+    metrics,
+    openapi_document,
+    organiser,
+    provider_webhooks,
+    storm,
+)
 
 ROUTES: list[HTTPRouteHandler] = [
     *gate.ROUTES,
@@ -12,5 +22,6 @@ ROUTES: list[HTTPRouteHandler] = [
     *openapi_document.ROUTES,
     *organiser.ROUTES,
     *provider_webhooks.ROUTES,
+    *channel_reports.ROUTES,
     *storm.ROUTES,
 ]

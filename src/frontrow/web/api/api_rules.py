@@ -17,10 +17,10 @@ from frontrow.limits.http.caller_identity import arun_steps
 from frontrow.limits.http.request_limits import RequestLimits
 from frontrow.limits.quota import OnStoreDown
 from frontrow.limits.rules import RuleBook
-from frontrow.waitingroom.entrance.entrance_limits import TooManyRequests, counted
+from frontrow.waitingroom.entrance.person_and_address_limits import TooManyRequests, counted
 from frontrow.web.http.access import Caller, Connection, method_of
 
-ALWAYS_OPEN: Final = ("/v1/webhooks/**",)  # the payment provider's: money must come through
+ALWAYS_OPEN: Final = ("/v1/webhooks/**", "/v1/channels/**")  # of providers: money and STOP must come through
 
 
 class ApiRules:

@@ -54,7 +54,7 @@ GROUPS: Final = (
     OperationGroup(
         "Organiser: bookings",
         "Find, refund and reseat bookings, transfer their tickets.",
-        (f"{_OWN}/bookings", f"{_OWN}/failed-refunds"),
+        (f"{_OWN}/bookings", f"{_OWN}/failed-refunds", "/v1/organiser/disputes"),
     ),
     OperationGroup("Organiser: messages", "Write to the people who have tickets.", (f"{_OWN}/messages",)),
     OperationGroup(
@@ -95,7 +95,16 @@ GROUPS: Final = (
     OperationGroup(
         "Server",
         "Health, metrics, keys, this document, the consent to a storm.",
-        ("/healthz", "/readyz", "/metrics", "/.well-known", "/openapi.json", "/v1/webhooks", "/v1/storm"),
+        (
+            "/healthz",
+            "/readyz",
+            "/metrics",
+            "/.well-known",
+            "/openapi.json",
+            "/v1/webhooks",
+            "/v1/channels",
+            "/v1/storm",
+        ),
     ),
 )
 _BEGINNINGS: Final = sorted(((path, group) for group in GROUPS for path in group.paths), key=lambda one: -len(one[0]))

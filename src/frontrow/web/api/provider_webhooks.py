@@ -1,13 +1,13 @@
-"""Webhooks of the payment provider. The signature is checked, each is handled once, and the payment is read back from
-the provider instead of from the webhook."""
+"""Webhooks of the payment providers: each is verified by its provider and handled once, and the payment is read back
+from the provider instead of from the webhook."""
 
 from typing import Any
 
 import msgspec
 from litestar import Request, post
 from litestar.handlers import HTTPRouteHandler
+from litestar.params import FromPath
 
-from frontrow.core.errors import NotFound, Unauthorised
 from frontrow.web.http.access import Access
 from frontrow.web.platform.injected import FromPlatform
 
@@ -19,19 +19,17 @@ class NoticeView(msgspec.Struct):
 
 
 @post(
-    "/v1/webhooks/stripe",
-    operation_id="stripe_webhook",
-    summary="Stripe's webhooks, signed with the webhook secret",
+    "/v1/webhooks/{provider:str}",
+    operation_id="provider_webhook",
+    summary="A payment provider's webhooks, signed as it signs them",
     status_code=200,
     opt={"access": Access.PUBLIC, "idempotency": "own", "problems": (401, 404), "raw_body": "application/json"},
 )
-async def stripe_webhook(platform: FromPlatform, request: Request[Any, Any, Any]) -> NoticeView:
-    if platform.box_office.provider.name != "stripe":
-        raise NotFound("this server does not use Stripe")
-    signature = request.headers.get("stripe-signature", "")
-    if not signature:
-        raise Unauthorised("the header Stripe-Signature is missing")
-    return NoticeView(await platform.box_office.checkout.handle_webhook(await request.body(), signature))
+async def provider_webhook(
+    platform: FromPlatform, request: Request[Any, Any, Any], provider: FromPath[str]
+) -> NoticeView:
+    headers = {name.lower(): value for name, value in request.headers.items()}
+    return NoticeView(await platform.box_office.checkout.handle_webhook(await request.body(), headers, provider))
 
 
-ROUTES: list[HTTPRouteHandler] = [stripe_webhook]
+ROUTES: list[HTTPRouteHandler] = [provider_webhook]

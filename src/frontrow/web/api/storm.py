@@ -9,8 +9,9 @@ from litestar.params import JSONBody
 
 from frontrow.boxoffice.events.model.events import EventNotFound
 from frontrow.core.clock import US_PER_S
+from frontrow.shared.local_time import time_text
 from frontrow.web.http.access import Access
-from frontrow.web.http.bodies.json_values import Time, time_text
+from frontrow.web.http.bodies.json_values import Time
 from frontrow.web.platform.access_check import client_ip
 from frontrow.web.platform.injected import FromPlatform
 from frontrow.web.platform.storm_consent import MAX_CHARS, read_consent

@@ -13,8 +13,9 @@ from frontrow.boxoffice.refunds.model.refunds import Refund
 from frontrow.boxoffice.tickets.ticket_renderer import TicketRenderer
 from frontrow.core.clock import Clock
 from frontrow.core.errors import NotFound, Refused
-from frontrow.web.http.bodies.bookings import BookingView, RefundLineView, RefundView, checkout_view
-from frontrow.web.http.bodies.json_values import MoneyView, line_views, time_text
+from frontrow.shared.local_time import time_text
+from frontrow.web.http.bodies.bookings import BookingView, RefundLineView, RefundView, checkout_view, line_views
+from frontrow.web.http.bodies.json_values import MoneyView
 
 
 class BookingViews:

@@ -21,7 +21,7 @@ from frontrow.core.errors import FrontrowError, Unauthorised
 from frontrow.shared.cookie_headers import is_https
 from frontrow.shared.derived_keys import Secrets
 from frontrow.waitingroom.credentials.passes import MAX_PASS_CHARS, Pass
-from frontrow.waitingroom.entrance.entrance_limits import EntranceLimits
+from frontrow.waitingroom.entrance.person_and_address_limits import EntranceLimits
 from frontrow.waitingroom.ports import PlaceKey
 from frontrow.waitingroom.service.room import WaitingRoom
 from frontrow.web.endpoints.room.visit_limits import VisitLimits
@@ -112,6 +112,12 @@ class Callers:
         except FrontrowError:  # not ours, or its visit ended
             return None
         return ShopPass(visit.event, visit.person, visit.expires_s * US_PER_S, visit.id, bool(visit.place.epoch))
+
+    def visitor(self, headers: HeaderLines) -> Caller:
+        """Whoever has the pass in this browser's cookies, the longest one: that much is known without any store."""
+        passes = presented(headers, secure=is_https(self._public_url)).passes
+        visits = [one for text in passes if (one := self.read_pass(text)) is not None]
+        return self.with_pass(Caller(), max(visits, key=lambda one: one.expires_at_us, default=None), ())
 
     def need_pass(self, caller: Caller, event_id: str) -> ShopPass:
         """The caller's pass for this event, or 401 (B17). Counts as a sign of life of the visitor."""

@@ -20,7 +20,8 @@ from frontrow.boxoffice.pricing.model.sale_options import TicketType
 from frontrow.boxoffice.seats.map.map_feed import MapFeed
 from frontrow.boxoffice.seats.model.venues import Venue
 from frontrow.core.errors import FrontrowError
-from frontrow.web.http.bodies.json_values import MoneyView, Time, time_text
+from frontrow.shared.local_time import time_text
+from frontrow.web.http.bodies.json_values import MoneyView, Time
 from frontrow.web.http.messages import (
     JSON,
     SHARED_CACHE,

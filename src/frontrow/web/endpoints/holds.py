@@ -15,10 +15,12 @@ from frontrow.boxoffice.holds.hold_service import HoldService
 from frontrow.boxoffice.holds.model.holds import Hold, HoldResult, SeatsTaken, ShopPass, VisitEnded
 from frontrow.core.background_tasks import start_task
 from frontrow.core.errors import FrontrowError, InvalidInput
-from frontrow.waitingroom.entrance.entrance_limits import EntranceLimits
+from frontrow.shared.local_time import time_text
+from frontrow.waitingroom.entrance.person_and_address_limits import EntranceLimits
 from frontrow.web.endpoints.callers import Passes
+from frontrow.web.http.bodies.bookings import line_views
 from frontrow.web.http.bodies.holds import HoldBody, HoldView
-from frontrow.web.http.bodies.json_values import MoneyView, line_views, time_text
+from frontrow.web.http.bodies.json_values import MoneyView
 from frontrow.web.http.messages import (
     EndpointRequest,
     EndpointResponse,

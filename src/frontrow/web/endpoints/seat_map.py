@@ -6,7 +6,7 @@ from contextlib import aclosing
 
 from frontrow.boxoffice.seats.map.map_feed import MapFeed
 from frontrow.core.errors import FrontrowError, InvalidInput, NotFound
-from frontrow.waitingroom.entrance.entrance_limits import EntranceLimits
+from frontrow.waitingroom.entrance.person_and_address_limits import EntranceLimits
 from frontrow.web.endpoints.room.visit_limits import ip_of
 from frontrow.web.http.messages import NO_STORE, EndpointRequest, EndpointResponse, header_line, problem_answer
 from frontrow.web.http.takeover import Takeover

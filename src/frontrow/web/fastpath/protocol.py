@@ -26,7 +26,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from frontrow.limits import Decision
-from frontrow.waitingroom.entrance.entrance_limits import EntranceLimits, counted
+from frontrow.waitingroom.entrance.person_and_address_limits import EntranceLimits, counted
 from frontrow.web.fastpath.connection_flow import ConnectionFlow
 from frontrow.web.fastpath.pending_replies import (
     PLAIN_ERROR,

@@ -5,7 +5,7 @@ from typing import Any, Final
 from frontrow.web.fastpath.pending_replies import Handler
 from frontrow.web.guard.overload import Rank, rank_of
 from frontrow.web.guard.overload_watch import HOT, Watch
-from frontrow.web.guard.traffic import Traffic
+from frontrow.web.guard.route_metrics import Traffic
 
 MAX_ROUTES: Final = 20_000
 

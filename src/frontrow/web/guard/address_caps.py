@@ -7,7 +7,7 @@ and our own proxies are not capped, because they carry other people.
 import ipaddress
 from collections.abc import Callable, Sequence
 
-from frontrow.limits.http.client import Networks, ip_key, packed_ip
+from frontrow.limits.http.client_address import Networks, ip_key, packed_ip
 
 
 class AddressCaps:

@@ -2,13 +2,17 @@
 
 The measure is the shortest delay of an interval, as in CoDel: of the event loop, and of responses that wait for a
 store. A burst passes. A standing queue makes `pressure` grow, which sheds whole classes from the bottom (browse, join,
-map, hold) and a part of the class at the edge. Paying is bounded only by the number of requests in flight. This module
-is pure: time and delays are passed in. See docs/overload.md.
+map, hold) and a part of the class at the edge. Paying is bounded only by the number of requests in flight. The rules
+are those of `frontrow.limits.adaptive` (ADR 0196). This module is pure: time and delays are passed in. See
+docs/overload.md.
 """
 
 from enum import IntEnum
 from typing import Final
 
+from frontrow.limits.adaptive.class_shares import ClassShares
+from frontrow.limits.adaptive.controllers import DelayPressure
+from frontrow.limits.adaptive.standing_delay import StandingDelay
 from frontrow.settings.overload import OverloadSettings
 
 
@@ -27,6 +31,7 @@ SHARES: Final = (0.5, 0.6, 0.7, 0.85, 1.0, float("inf"))  # of the requests in f
 LEAST_ANSWERS: Final = 8
 CROWD: Final = 16.0
 HIGHEST: Final = float(Rank.PAY)  # at full pressure everything below PAY is shed
+PRESSURE: Final = DelayPressure(HIGHEST)
 _ROOM: Final = {
     b"/room/claim": Rank.HOLD,
     b"/room/renew": Rank.HOLD,
@@ -70,34 +75,12 @@ def _rank_of_event(method: bytes, path: bytes) -> Rank:
     return Rank.BROWSE
 
 
-class Standing:
-    """The shortest delay of each interval: a queue that never empties shows in it, a burst does not."""
-
-    __slots__ = ("_least", "_seen", "_shortest_s", "last_s")
-
-    def __init__(self, least: int = 1) -> None:
-        self._shortest_s: float | None = None
-        self._least, self._seen = least, 0  # fewer delays than this prove nothing: one slow response is no queue
-        self.last_s = 0.0
-
-    def saw(self, delay_s: float) -> None:
-        self._seen += 1
-        if self._shortest_s is None or delay_s < self._shortest_s:
-            self._shortest_s = delay_s
-
-    def close(self) -> float:
-        """End the interval; its shortest delay (0 when too little was seen)."""
-        self.last_s = (self._shortest_s or 0.0) if self._seen >= self._least else 0.0
-        self._shortest_s, self._seen = None, 0
-        return self.last_s
-
-
 class OverloadGate:
     """Decides for each request of this process whether it is served; keeps count."""
 
     __slots__ = (
-        "_carry",
-        "_limits",
+        "_most_of_the_lowest",
+        "_shares",
         "active",
         "admitted",
         "arrived",
@@ -112,20 +95,17 @@ class OverloadGate:
         "wait",
     )
 
-    GROW: Final = 0.5
-    SHRINK: Final = 0.1
-
     def __init__(self, settings: OverloadSettings | None = None) -> None:
         self.settings = settings or OverloadSettings()
-        self._limits = [share * self.settings.max_in_flight for share in SHARES]
-        self._carry = [0.0] * len(Rank)
+        self._shares = ClassShares(SHARES, self.settings.max_in_flight)
+        self._most_of_the_lowest = self._shares.bounds[Rank.BROWSE]
         self.pressure = 0.0
         self.active = False  # False: the hot path has nothing to decide
         self.in_flight = self.connections = self.arrived = 0
         self.turned_away = self.late = 0
         self.admitted = [0] * len(Rank)
         self.shed = [0] * len(Rank)
-        self.lag, self.wait = Standing(), Standing(LEAST_ANSWERS)
+        self.lag, self.wait = StandingDelay(), StandingDelay(LEAST_ANSWERS)
 
     def close_interval(self, crowd: float = CROWD) -> None:
         """Every 100 ms: more pressure while a queue stands, less when none does.
@@ -135,33 +115,21 @@ class OverloadGate:
         """
         lag = self.lag.close() * 1000 / self.settings.max_lag_ms if crowd >= CROWD else 0.0
         wait = self.wait.close() * 1000 / self.settings.max_wait_ms
-        excess = max(lag, wait)
-        if excess > 1:
-            self.pressure = min(HIGHEST, self.pressure + self.GROW * min(1.0, excess - 0.5))
-        else:
-            self.pressure = max(0.0, self.pressure - self.SHRINK)
+        self.pressure = PRESSURE.next(self.pressure, max(lag, wait))
         self._update_active()
 
     def admits(self, rank: Rank) -> bool:
         """Whether a request of this class is served now."""
-        if self.in_flight >= self._limits[rank]:
-            self.shed[rank] += 1
-            return False
-        share = self.pressure - rank
-        if share > 0 and rank is not Rank.EXEMPT:
-            carry = self._carry[rank] + min(share, 1.0)
-            if carry >= 1.0:
-                self._carry[rank] = carry - 1.0
-                self.shed[rank] += 1
-                return False
-            self._carry[rank] = carry
-        self.admitted[rank] += 1
-        return True
+        if self._shares.admits(rank, self.in_flight, self.pressure):
+            self.admitted[rank] += 1
+            return True
+        self.shed[rank] += 1
+        return False
 
     def began(self) -> None:
         """A request is being answered and takes longer than a moment."""
         self.in_flight += 1
-        if self.in_flight >= self._limits[0]:
+        if self.in_flight >= self._most_of_the_lowest:
             self.active = True
 
     def ended(self) -> None:
@@ -170,4 +138,4 @@ class OverloadGate:
             self._update_active()
 
     def _update_active(self) -> None:
-        self.active = self.pressure > 0 or self.in_flight >= self._limits[0]
+        self.active = self.pressure > 0 or self.in_flight >= self._most_of_the_lowest

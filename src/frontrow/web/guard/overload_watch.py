@@ -9,10 +9,11 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from frontrow.core.errors import Overloaded
+from frontrow.core.log_line import LIMITS_SHEDDING, LIMITS_SHEDDING_OVER
 from frontrow.web.guard.overload import OverloadGate
-from frontrow.web.guard.traffic import Traffic
+from frontrow.web.guard.route_metrics import Traffic
 from frontrow.web.http.messages import EndpointResponse, problem_answer
-from frontrow.web.http.notices import ForPeople
+from frontrow.web.http.overflow_page import ForPeople
 
 HOT: Final = "hot"
 SLOW_NS: Final = 2_000_000_000
@@ -22,6 +23,8 @@ QUIET_TICK_S, QUIET_TICKS = 0.2, 100  # when none came for so many ticks
 INTERVAL_S: Final = 0.1
 LEAST_LOOKS: Final = 2  # per interval: one long pause is no queue
 SWEEP_S: Final = 0.5
+GATE: Final = "overload gate"
+CALM_S: Final = 5.0
 LONGER: Final = 2  # times Retry-After once whole classes are shed: refusing costs half as much then
 WHOLE_CLASSES: Final = 2.0
 
@@ -69,6 +72,8 @@ class Watch:
         self.paying: dict[WaitingReply, float] = {}  # they have a later deadline; they wait for the provider
         self.deadline_response = make_deadline_response()
         soon_s = gate.settings.retry_after_s
+        self._sheds = False  # as the log says
+        self._calm_since_s = 0.0
         self._refusals = (Refusal(soon_s), Refusal(soon_s * LONGER))
 
     def refusal(self) -> Refusal:
@@ -92,9 +97,21 @@ class Watch:
             if now_s - closed_s >= INTERVAL_S and looks >= LEAST_LOOKS:
                 self.gate.close_interval((self.gate.arrived - arrived) / looks)
                 closed_s, looks, arrived = now_s, 0, self.gate.arrived
+                self.note_shedding(now_s)
             if now_s - swept_s >= SWEEP_S:
                 self.sweep(now_s)
                 swept_s = now_s
+
+    def note_shedding(self, now_s: float) -> None:
+        """Log when the gate begins to shed, and when it has shed nobody for a while."""
+        if self.gate.pressure > 0:
+            self._calm_since_s = now_s
+            if not self._sheds:
+                self._sheds = True
+                LIMITS_SHEDDING(limiter=GATE, at_once=self.gate.settings.max_in_flight)
+        elif self._sheds and now_s - self._calm_since_s > CALM_S:
+            self._sheds = False
+            LIMITS_SHEDDING_OVER(limiter=GATE, at_once=self.gate.settings.max_in_flight)
 
     def sweep(self, now_s: float) -> None:
         """End waiting replies past their deadline."""

@@ -1,7 +1,7 @@
-"""How an organisation's brand is shown: a small style sheet of its colour's shades, and its logo.
+"""How the pages about an event are coloured: a small style sheet of shades of one colour, and the seller's logo.
 
 A style follows from the colour and the site's own colours alone, so its address names the colour and the hash of the
-style. Nothing is looked up to serve it, and it never changes. Pages that belong to an organisation have the class
+style. Nothing is looked up to serve it, and it never changes. Pages about an event have the class
 `branded`; the rest of the site keeps its own colours.
 """
 
@@ -51,17 +51,23 @@ def brand_style(colour: str, colours: Sequence[str]) -> BrandStyle:
     site = site_colours(colours)
     light, dark = (shades_of(colour, Paper(site["bg"][scheme], site["surface"][scheme])) for scheme in (0, 1))
     pairs = zip(_rules(light), _rules(dark), strict=True)
-    rules = ";".join(f"--{name}:light-dark({one},{other})" for (name, one), (_, other) in pairs)
+    rules = ";".join(f"--{name}:{_in_both(one, other)}" for (name, one), (_, other) in pairs)
     mark = hashlib.blake2b(rules.encode(), digest_size=HASH_BYTES).hexdigest()
     return BrandStyle(f"/brands/{colour[1:]}-{mark}.css", rules, light, dark)
+
+
+def _in_both(light: str, dark: str) -> str:
+    return light if light == dark else f"light-dark({light},{dark})"
 
 
 def _rules(shades: Shades) -> list[tuple[str, str]]:
     return [(name.replace("_", "-"), getattr(shades, name)) for name in shades.__struct_fields__]
 
 
-def shown_brand(brand: Brand, colours: Sequence[str]) -> ShownBrand | None:
-    """The brand as pages show it; None if the organisation has none."""
-    if not brand.colour and brand.logo is None:
+def shown_brand(brand: Brand, event_colour: str, colours: Sequence[str]) -> ShownBrand | None:
+    """How pages about an event look: in the colour of who sells it, else in that of its picture, with the seller's
+    logo. None: like the rest of the site."""
+    colour = brand.colour or event_colour
+    if not colour and brand.logo is None:
         return None
-    return ShownBrand(brand.name, brand_style(brand.colour, colours) if brand.colour else None, brand.logo)
+    return ShownBrand(brand.name, brand_style(colour, colours) if colour else None, brand.logo)

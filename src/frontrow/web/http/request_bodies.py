@@ -8,6 +8,7 @@ import msgspec
 from frontrow.core.errors import InvalidInput
 from frontrow.web.http.messages import MAX_BODY_BYTES, EndpointRequest
 
+MAX_REQUEST_BYTES: Final = 1024 * 1024  # endpoints of the fast path allow less (`http.messages`)
 MAX_PLAN_BYTES: Final = 16 * 1024 * 1024  # a pretix plan of 50,000 seats has about 12 MB
 Body = TypeVar("Body")
 

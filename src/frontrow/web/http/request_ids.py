@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Sequence
 from contextvars import ContextVar
 
-from frontrow.waitingroom.entrance.entrance_limits import EntranceLimits
+from frontrow.waitingroom.entrance.person_and_address_limits import EntranceLimits
 
 REQUEST_ID = re.compile(rb"[A-Za-z0-9_.:-]{1,64}\Z")
 request_id: ContextVar[str] = ContextVar(

@@ -1,50 +1,18 @@
 """Logs: one JSON object per line on standard error, with the request id and without personal data.
 
-Whatever looks like an e-mail address, a card number, a token or an IP address is removed from the finished line,
-whether it came from a message, a field or a stack trace. This is the last safety net: nothing that needs it should be
-logged in the first place.
+The finished line is masked (`shared/log_masking.py`), whether its words came from a message, a field or a stack trace.
+Lines of decisions (`core/log_line.py`) are most of the lines of a sale. They are rendered here, others by structlog.
 """
 
-import ipaddress
+import json
 import logging
-import re
+import time
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, Final
 
+from frontrow.shared.log_masking import mask_line, needs_no_mask
 from frontrow.web.http.request_ids import request_id
-
-_TOKENS: Final = re.compile(r"\b(?:fr[a-z]_|eyJ|pm_|pi_|sk_|rk_|whsec_|cs_)[A-Za-z0-9_.=-]{6,}")
-_EMAIL: Final = re.compile(r"[^\s\"'<>@\\,;:()]+@[^\s\"'<>@\\,;:()]+\.[A-Za-z]{2,}")
-_DIGITS: Final = re.compile(r"(?<![\d.])\d(?:[ -]?\d){12,18}(?![\d.])")
-_IPV4: Final = re.compile(r"(?<![\d.])(?:\d{1,3}\.){3}\d{1,3}(?![\d.])")
-_IPV6: Final = re.compile(r"(?<![\w:.])[0-9a-fA-F]{0,4}(?::[0-9a-fA-F]{0,4}){2,7}(?![\w:])")
-_PASSWORD: Final = re.compile(r"(\w+://[^:/@\s\"]*):[^@/\s\"]+@")
-
-
-def scrubbed(line: str) -> str:
-    """The line without personal data."""
-    if "@" in line:  # both begin anywhere, so looking for them takes half the time of a line
-        line = _EMAIL.sub("[email]", _PASSWORD.sub(r"\1:…@", line))
-    line = _TOKENS.sub("[token]", line)
-    line = _DIGITS.sub(_card, line)
-    line = _IPV4.sub("[ip]", line)
-    return _IPV6.sub(_address, line)
-
-
-def _card(found: "re.Match[str]") -> str:
-    """Removed when the digits are a card number (Luhn check); times in microseconds stay."""
-    digits = [int(char) for char in found[0] if char.isdigit()]
-    total = sum(digits[-1::-2]) + sum(sum(divmod(2 * digit, 10)) for digit in digits[-2::-2])
-    return "[card]" if total % 10 == 0 else found[0]
-
-
-def _address(found: "re.Match[str]") -> str:
-    """Removed when it is an address; a time of day is not."""
-    try:
-        ipaddress.IPv6Address(found[0])
-    except ValueError:
-        return found[0]
-    return "[ip]"
 
 
 def _without_colours(logger: Any, name: str, line: Any) -> Any:
@@ -65,13 +33,72 @@ def _rendered() -> Callable[[Any, str, Any], str]:
     render = structlog.processors.JSONRenderer(ensure_ascii=False)
 
     def finish(logger: Any, name: str, line: Any) -> str:
-        return scrubbed(str(render(logger, name, line)))
+        return mask_line(str(render(logger, name, line)))
 
     return finish
 
 
+STANDARD_FIELDS: Final = len(logging.LogRecord("", 0, "", 0, "", (), None).__dict__)
+LONGEST_PLAIN_NUMBER: Final = 10**12  # a longer one may be the number of a card
+_quoted = json.JSONEncoder(ensure_ascii=False).encode
+
+
+@lru_cache(256)
+def _message(text: str) -> str:
+    return mask_line(_quoted(text))
+
+
+class DecisionFormatter(logging.Formatter):
+    """Renders the lines of decisions as `others` would, at a fourth of the cost. `others` renders all other lines."""
+
+    def __init__(self, others: logging.Formatter) -> None:
+        super().__init__()
+        self._others = others
+        self._second, self._second_text = -1, ""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The JSON line."""
+        return self._decision(record) or self._others.format(record)
+
+    def _decision(self, record: logging.LogRecord) -> str:
+        """The line of a decision; "" for a record that has anything else in it."""
+        extra, fields = record.__dict__, record.args
+        if type(fields) is not dict or "action" not in extra or len(extra) != STANDARD_FIELDS + 1 + len(fields):
+            return ""
+        if record.exc_info or record.exc_text or record.stack_info:
+            return ""
+        message = _message(record.msg) if "%" not in record.msg else mask_line(_quoted(record.getMessage()))
+        level = record.levelname.lower()
+        parts = [f'"message": {message}, "level": "{level}", "logger": "{record.name}", "action": "{extra["action"]}"']
+        current_id = request_id.get()
+        if current_id and "request_id" not in fields:
+            fields = {**fields, "request_id": current_id}
+        for name, value in fields.items():
+            if type(value) is str and needs_no_mask(value):
+                text = f'"{value}"'
+            elif isinstance(value, str):
+                text = mask_line(_quoted(value))
+            elif type(value) is int and -LONGEST_PLAIN_NUMBER < value < LONGEST_PLAIN_NUMBER:
+                text = str(value)
+            else:
+                return ""
+            parts.append(f'"{name}": {text}')
+        return f'{{{", ".join(parts)}, "timestamp": "{self._time(time.time())}"}}'
+
+    def _time(self, now_s: float) -> str:
+        second = int(now_s)
+        if second != self._second:
+            self._second_text = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
+            self._second = second
+        return f"{self._second_text}.{int((now_s - second) * 1_000_000):06d}Z"
+
+
 def formatter() -> logging.Formatter:
     """Makes the JSON line of a log record."""
+    return DecisionFormatter(_by_structlog())
+
+
+def _by_structlog() -> logging.Formatter:
     import structlog
 
     processors: list[Any] = [

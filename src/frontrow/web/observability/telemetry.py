@@ -10,7 +10,7 @@ from frontrow.core.errors import FrontrowError
 from frontrow.core.failures import failures_here
 from frontrow.settings.overload import OverloadSettings
 from frontrow.web.guard.overload import OverloadGate
-from frontrow.web.guard.traffic import Traffic, bounds_s, together
+from frontrow.web.guard.route_metrics import Traffic, bounds_s, together
 from frontrow.web.observability.worker_metrics import Board
 
 READ_WITHIN_S: Final = 10.0

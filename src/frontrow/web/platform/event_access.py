@@ -13,6 +13,7 @@ async def shown_event(platform: Platform, event_id: str, catalogue: EventReads |
     event = platform.box_office.openings.events.get(event_id) or await catalogue.event(event_id)
     if event.status is EventStatus.DRAFT:
         raise EventNotFound(f"there is no event {event_id[:60]}", event=event_id[:60])
+    await platform.box_office.renderer.art.colour(event)  # once per picture: its pages are in that colour
     return event
 
 

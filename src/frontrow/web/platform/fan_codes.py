@@ -59,11 +59,12 @@ class FanCodes:
         try:
             found = read_csv(text.splitlines(), self.lanes(event))
         except csv.Error as error:
-            raise InvalidInput(f"this is not valid CSV: {error}", param="csv") from None
+            raise InvalidInput(f"this is not valid CSV: {error}", param="csv", reason="fan_codes_unreadable") from None
         except InvalidInput as error:
-            raise InvalidInput(error.message, param="csv") from None
+            raise InvalidInput(error.message, param="csv", reason="fan_codes", **error.about) from None
         if not 1 <= len(found) <= MAX_IMPORT:
-            raise InvalidInput(f"import 1 to {MAX_IMPORT:,} codes at once, not {len(found):,}", param="csv")
+            said = f"import 1 to {MAX_IMPORT:,} codes at once, not {len(found):,}"
+            raise InvalidInput(said, param="csv", reason="fan_codes_count")
         if sum((await self.counts(event)).values()) + len(found) > MAX_CODES:
             raise InvalidInput(f"an event has at most {MAX_CODES:,} codes", param="csv")
         await self._trail.append(event.id, [ImportRow(found)])

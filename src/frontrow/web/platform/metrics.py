@@ -10,12 +10,14 @@ from typing import Any, Final
 
 from frontrow.boxoffice.events.model.events import Event, EventStatus
 from frontrow.boxoffice.holds.model.bookings import BookingState
+from frontrow.boxoffice.messages.model.channel_reports import ReportKind
+from frontrow.boxoffice.payments.model.disputes import DisputeState
 from frontrow.boxoffice.payments.model.payments import PaymentState
 from frontrow.boxoffice.refunds.model.refunds import RefundState
 from frontrow.shared.version import VERSION
 from frontrow.waitingroom.service.metrics import RoomMetrics
 from frontrow.web.guard.overload import Rank
-from frontrow.web.guard.traffic import bounds_s
+from frontrow.web.guard.route_metrics import bounds_s
 from frontrow.web.observability.job_health import job_families
 from frontrow.web.observability.plain_pages import METRICS_TYPE, Answer
 from frontrow.web.observability.room_metrics import room_families
@@ -38,10 +40,10 @@ def metrics_answer(platform: Platform, path: str) -> Answer:
 
 def families(platform: Platform) -> list[Family]:
     """Every family of this process."""
-    parts = (_http, _gate, _seats, _money, _messages, _mails, _stores, _streams, _process)
+    parts = (_http, _gate, _seats, _money, _messages, _reports, _mails, _stores, _streams, _process)
     found = [family for part in parts for family in part(platform)]
     rooms = platform.endpoints.room
-    metrics = RoomMetrics(rooms.room, rooms.counts, rooms.streams)
+    metrics = RoomMetrics(rooms.room, rooms.counts, rooms.streams, rooms.entry.harder)
     return [*found, *job_families(platform.server.telemetry.failures), *room_families(metrics)]
 
 
@@ -121,6 +123,10 @@ def _money(platform: Platform) -> Iterator[Family]:
     by_state = platform.server.telemetry.figures.get("refunds", {})
     refunds = {state.value: by_state.get(state.value, 0) for state in RefundState}
     yield _family("frontrow_refunds", "gauge", "Refunds in the ledger, by state", refunds, "state", add="max")
+    by_state = platform.server.telemetry.figures.get("disputes", {})
+    disputes = {state.value: by_state.get(state.value, 0) for state in DisputeState}
+    about = "Disputes of payments in the ledger, by state"
+    yield _family("frontrow_disputes", "gauge", about, disputes, "state", add="max")
     captures = platform.server.telemetry.figures.get("captures", {})
     waiting = {(): captures.get("waiting", 0)}
     yield _family(
@@ -132,13 +138,15 @@ def _money(platform: Platform) -> Iterator[Family]:
     about = "Payments that were tried five times or more and are not finished"
     stuck = {(): platform.server.telemetry.figures.get("payments_stuck", {}).get("all", 0)}
     yield _family("frontrow_payments_stuck", "gauge", about, stuck, add="max")
-    provider: Any = platform.box_office.provider
-    breaker = {(): float(provider.breaker.is_open)}
+    providers: Any = platform.box_office.providers.all()
+    breaker = {(): float(any(one.breaker.is_open for one in providers))}
     yield _family("frontrow_breaker_open", "gauge", "1 while the payment provider is spared", breaker, add="max")
     about = "Calls to the payment provider"
-    yield _family("frontrow_provider_calls_in_flight", "gauge", about, {(): provider.cap.in_flight})
+    yield _family(
+        "frontrow_provider_calls_in_flight", "gauge", about, {(): sum(one.cap.in_flight for one in providers)}
+    )
     about = "Calls spared by the breaker or the cap"
-    yield _family("frontrow_provider_calls_spared_total", "counter", about, {(): provider.spared})
+    yield _family("frontrow_provider_calls_spared_total", "counter", about, {(): sum(one.spared for one in providers)})
 
 
 def _messages(platform: Platform) -> Iterator[Family]:
@@ -152,6 +160,13 @@ def _messages(platform: Platform) -> Iterator[Family]:
     yield _family("frontrow_bus_lag_facts", "gauge", about, behind, "group", "partition", add="max")
     deliveries = platform.server.telemetry.figures.get("deliveries", {}) or {"waiting": 0}
     yield _family("frontrow_deliveries", "gauge", "Messages and webhooks, by state", deliveries, "state", add="max")
+
+
+def _reports(platform: Platform) -> Iterator[Family]:
+    heard = platform.messaging.reports.heard if platform.messaging.reports is not None else {}
+    kinds = {(channel, kind.value): 0 for channel in ("email", "sms") for kind in ReportKind}
+    about = "What providers of mail and SMS reported: bounces, complaints, STOP"
+    yield _family("frontrow_channel_reports_total", "counter", about, kinds | dict(heard), "channel", "kind")
 
 
 def _mails(platform: Platform) -> Iterator[Family]:

@@ -21,17 +21,21 @@ from frontrow.boxoffice.holds.events_on_sale import Sales
 from frontrow.boxoffice.holds.expiry import LedgerClock
 from frontrow.boxoffice.holds.hold_service import HoldService
 from frontrow.boxoffice.holds.ports.seat_claims import SeatClaims
+from frontrow.boxoffice.messages.channel_reports import ChannelReports
 from frontrow.boxoffice.messages.mail_links import MailLinks
 from frontrow.boxoffice.messages.notifications import Notifier
 from frontrow.boxoffice.messages.organiser_webhooks import OrganiserWebhooks
+from frontrow.boxoffice.messages.phone_proofs import PhoneProofs
 from frontrow.boxoffice.organiser.brands import Brands
 from frontrow.boxoffice.organiser.ports.recent_changes import RecentChanges
+from frontrow.boxoffice.payments.open_providers import OpenProviders
+from frontrow.boxoffice.payments.payment_accounts import PaymentAccounts
 from frontrow.boxoffice.payments.ports import PaymentProvider
 from frontrow.boxoffice.people.people import People
 from frontrow.boxoffice.ports import ReadLedger
 from frontrow.boxoffice.presale.presales import Presales
 from frontrow.boxoffice.presale.signups import Signups
-from frontrow.boxoffice.pricing.discount_code_limits import DiscountCodeLimits
+from frontrow.boxoffice.pricing.discount_code_tries import DiscountCodeLimits
 from frontrow.boxoffice.refunds.refunds import Refunds
 from frontrow.boxoffice.refunds.ticket_returns import TicketReturns
 from frontrow.boxoffice.seats.map.map_feed import MapFeed
@@ -41,12 +45,13 @@ from frontrow.boxoffice.tickets.wallet_passes import WalletPasses
 from frontrow.boxoffice.waitlist.offers import OfferWorker
 from frontrow.boxoffice.waitlist.waitlist_entries import WaitlistService
 from frontrow.core.clock import Clock
+from frontrow.core.errors import NotFound
 from frontrow.settings.platform import PlatformSettings
 from frontrow.shared.derived_keys import Secrets
 from frontrow.shared.heavy_work import HeavyWork
 from frontrow.shared.ids import Ids
 from frontrow.shared.jobs import Job
-from frontrow.waitingroom.entrance.entrance_limits import EntranceLimits
+from frontrow.waitingroom.entrance.person_and_address_limits import EntranceLimits
 from frontrow.waitingroom.service.room import WaitingRoom
 from frontrow.web.endpoints.booking_views import BookingViews
 from frontrow.web.endpoints.callers import Callers, OwnBookings, Passes
@@ -76,7 +81,8 @@ class BoxOfficeServices:
     feeds: dict[str, MapFeed]
     holds: HoldService
     recovery: Recovery
-    provider: PaymentProvider
+    providers: OpenProviders
+    accounts: PaymentAccounts
     checkout: Checkout
     purchases: Purchases
     code_limits: DiscountCodeLimits
@@ -91,6 +97,11 @@ class BoxOfficeServices:
     invoices: Invoices
     wallets: WalletPasses
 
+    @property
+    def provider(self) -> PaymentProvider:
+        """The provider that takes new payments."""
+        return self.providers.default
+
 
 @dataclass(frozen=True, kw_only=True)
 class MessagingServices:
@@ -99,6 +110,8 @@ class MessagingServices:
     notifier: Notifier
     webhooks: OrganiserWebhooks
     links: MailLinks
+    reports: ChannelReports | None = None
+    phones: PhoneProofs | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,3 +196,10 @@ class Platform:
     def ledger(self) -> ReadLedger:
         """What handlers may read. Whatever they change, services write."""
         return self.stores.ledger
+
+
+def phones_of(platform: Platform) -> PhoneProofs:
+    """How numbers are proven. `NotFound` in a process that has no secret to check codes with."""
+    if platform.messaging.phones is None:
+        raise NotFound("this process proves no phone numbers")
+    return platform.messaging.phones

@@ -1,8 +1,7 @@
 """The waiting room as a Litestar app of its own: `endpoints.room.routes` without the rest of the platform."""
 
-import asyncio
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -15,13 +14,12 @@ from litestar.openapi.spec import Components
 from litestar.params import FromPath
 from litestar.types import ASGIApp
 
-from frontrow.core.background_tasks import start_loop
 from frontrow.core.errors import FrontrowError
 from frontrow.core.failures import failures_here
 from frontrow.waitingroom.service.metrics import RoomMetrics
 from frontrow.web.endpoints.room.openapi_shapes import operation_of, security_schemes
 from frontrow.web.endpoints.room.page import INSIDE_PATH
-from frontrow.web.endpoints.room.routes import ROUTES, RoomRoute
+from frontrow.web.endpoints.room.routes import ALONE_ROUTES, RoomRoute
 from frontrow.web.endpoints.room.sharded_queue import ShardedEndpoints
 from frontrow.web.http.asgi import AnswerApp, read_request
 from frontrow.web.http.messages import (
@@ -38,6 +36,7 @@ from frontrow.web.http.messages import (
 from frontrow.web.observability.job_health import failed_jobs
 from frontrow.web.observability.room_metrics import room_metrics_page
 from frontrow.web.observability.worker_metrics import Board
+from frontrow.web.streams.room_streams import RoomStreams
 from frontrow.web.streams.stream_app import stream_app
 
 log = logging.getLogger("frontrow.web.room")
@@ -93,7 +92,7 @@ def _shared_handlers(endpoints: ShardedEndpoints, board: Board) -> list[HTTPRout
 
     @get("/metrics", operation_id="metrics", summary="Prometheus metrics")
     async def metrics() -> ASGIApp:
-        kind, body = room_metrics_page(RoomMetrics(rooms.room, rooms.counts, rooms.streams), board)
+        kind, body = room_metrics_page(RoomMetrics(rooms.room, rooms.counts, rooms.streams, rooms.entry.harder), board)
         return AnswerApp(EndpointResponse(200, b"content-type: " + kind.encode() + b"\r\n" + NO_STORE, body))
 
     @get("/healthz", operation_id="healthz", summary="Is this process serving its rooms?")
@@ -114,17 +113,24 @@ def _shared_handlers(endpoints: ShardedEndpoints, board: Board) -> list[HTTPRout
 
 
 def room_app(
-    endpoints: ShardedEndpoints, *, root_event: str = "", own_loops: bool = True, board: Board | None = None
+    endpoints: ShardedEndpoints,
+    *,
+    root_event: str = "",
+    own_loops: bool = True,
+    board: Board | None = None,
+    streams: RoomStreams | None = None,
+    more: Sequence[HTTPRouteHandler] = (),
 ) -> Litestar:
-    """The app. `own_loops`: start and stop the room's loops and streams with it. `board`: the workers' counts."""
-    handlers = [_handler(route, endpoints.endpoint_of(route), "") for route in ROUTES]
+    """The app. `own_loops`: start and stop the room's loops and streams with it. `board`: the workers' counts.
+    `streams` runs those of rooms that come and go. `more`: other handlers, such as those of the console."""
+    handlers = [_handler(route, endpoints.endpoint_of(route), "") for route in ALONE_ROUTES]
     handlers.append(_stream_handler(endpoints, ""))
     if root_event:
-        handlers += [_handler(route, endpoints.endpoint_of(route), root_event) for route in ROUTES]
+        handlers += [_handler(route, endpoints.endpoint_of(route), root_event) for route in ALONE_ROUTES]
         handlers.append(_stream_handler(endpoints, root_event))
     return Litestar(
-        [*handlers, *_shared_handlers(endpoints, board or Board(None))],
-        lifespan=[_lifespan(endpoints)] if own_loops else [],
+        [*handlers, *_shared_handlers(endpoints, board or Board(None)), *more],
+        lifespan=[_lifespan(endpoints, streams or RoomStreams(endpoints.rooms.room))] if own_loops else [],
         exception_handlers={HTTPException: _http_problem, FrontrowError: _problem, Exception: _bug},
         openapi_config=OpenAPIConfig(
             "Frontrow waiting room",
@@ -138,24 +144,16 @@ def room_app(
     )
 
 
-def _lifespan(endpoints: ShardedEndpoints) -> Any:
+def _lifespan(endpoints: ShardedEndpoints, running_streams: RoomStreams) -> Any:
     @asynccontextmanager
     async def running(app: Litestar) -> AsyncIterator[None]:
         await endpoints.rooms.room.loops.start()
-        tasks, stops = [], []
         for event, streams in endpoints.rooms.streams.items():
-            room = endpoints.rooms.room.cache.find(event)
-            streams.show(room.now_serving().body)
-            stops.append(room.subscribe(lambda doc, streams=streams: streams.show(doc.body)))  # type: ignore[misc]
-            tasks.append(start_loop(streams.run, "streams", event_id=event))
+            running_streams.start(event, streams)
         try:
             yield
         finally:
-            for stop in stops:
-                stop()
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await running_streams.aclose()
             await endpoints.rooms.entry.aclose()
             await endpoints.rooms.room.aclose()
 

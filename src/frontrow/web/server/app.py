@@ -31,15 +31,15 @@ from frontrow.web.api import all_routes
 from frontrow.web.api.idempotency import IdempotencyMiddleware, UnheardWork, before_request
 from frontrow.web.api.openapi_document import DESCRIPTION, complete
 from frontrow.web.http.access import Access, Caller, Connection
-from frontrow.web.http.notices import Notices
+from frontrow.web.http.overflow_page import Notices
 from frontrow.web.http.problems import on_bug, on_problem, on_unreadable_body
+from frontrow.web.http.request_bodies import MAX_REQUEST_BYTES
 from frontrow.web.http.request_ids import RequestIds
 from frontrow.web.platform.access_check import check_access
 from frontrow.web.platform.measuring import measure
 from frontrow.web.platform.platform import Platform
-from frontrow.web.server.request_middleware import MAX_REQUEST_BYTES, Front
-from frontrow.web.site.error_pages import on_any_http_error
-from frontrow.web.site.refusal_pages import notices_for_people
+from frontrow.web.server.request_middleware import Front
+from frontrow.web.site.error_pages import notices_for_people, on_any_http_error
 
 
 def routes() -> list[HTTPRouteHandler]:

@@ -7,7 +7,7 @@ from litestar.enums import ScopeType
 from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
 from frontrow.limits import Decision
-from frontrow.waitingroom.entrance.entrance_limits import EntranceLimits, counted
+from frontrow.waitingroom.entrance.person_and_address_limits import EntranceLimits, counted
 from frontrow.web.server.request_middleware import limit_fields
 
 

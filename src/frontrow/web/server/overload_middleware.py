@@ -15,7 +15,7 @@ from litestar.types import ASGIApp, Message, Receive, Scope, Send
 from frontrow.core.background_tasks import start_loop
 from frontrow.web.guard.overload import OverloadGate, Rank, rank_of
 from frontrow.web.guard.overload_watch import SLOW_NS, Watch
-from frontrow.web.guard.traffic import OTHER
+from frontrow.web.guard.route_metrics import OTHER
 from frontrow.web.http.asgi import send_answer
 
 APP: Final = "app"

@@ -13,7 +13,7 @@ from typing import Any
 import uvicorn
 from litestar import Litestar
 
-from frontrow.settings.deployment import ServerSettings
+from frontrow.settings.server import ServerSettings
 from frontrow.shared import gc_tuning
 from frontrow.shared.listening import listen_on, read_address
 from frontrow.shared.open_files import allow_connections

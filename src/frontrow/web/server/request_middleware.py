@@ -16,15 +16,14 @@ from litestar.types import ASGIApp, Message, Receive, Scope, Send
 from frontrow.boxoffice.request_reads import RequestReads, request_reads
 from frontrow.core.errors import FrontrowError
 from frontrow.limits import Decision
-from frontrow.waitingroom.entrance.entrance_limits import EntranceLimits, counted
+from frontrow.shared.local_time import time_text
+from frontrow.waitingroom.entrance.person_and_address_limits import EntranceLimits, counted
 from frontrow.web.http.asgi import send_answer
-from frontrow.web.http.bodies.json_values import time_text
 from frontrow.web.http.host_header import check_host
 from frontrow.web.http.messages import EndpointRequest, EndpointResponse, header_line, problem_answer
-from frontrow.web.http.notices import ForPeople
+from frontrow.web.http.overflow_page import ForPeople
 from frontrow.web.http.request_ids import RequestIds, request_id
 
-MAX_REQUEST_BYTES = 1024 * 1024  # of a body; endpoints of the fast path allow less (`http.messages`)
 MAX_TAGGED_BYTES = 2 * 1024 * 1024
 
 

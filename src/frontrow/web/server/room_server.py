@@ -10,20 +10,24 @@ import functools
 import logging
 import os
 import socket
-from collections.abc import AsyncIterator, Mapping
-from dataclasses import fields
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import uvicorn
+from litestar.handlers import HTTPRouteHandler
 
 from frontrow.core import settings_loader as settings_files
 from frontrow.core.background_tasks import start_loop
 from frontrow.core.errors import ConfigError
+from frontrow.settings.colours import theme_css
 from frontrow.settings.room import RoomSettings
 from frontrow.shared import gc_tuning
 from frontrow.shared.open_files import allow_connections
+from frontrow.waitingroom.notices.turn_notices import TurnNotices
+from frontrow.waitingroom.ports import HumanCheck
 from frontrow.waitingroom.service.metrics import RoomMetrics
 from frontrow.web.endpoints.room.room_endpoints import RoomEndpoints
 from frontrow.web.endpoints.room.sharded_queue import ShardedEndpoints, keep_balanced
@@ -32,12 +36,18 @@ from frontrow.web.fastpath.room_routes import hot_routes
 from frontrow.web.guard.address_caps import AddressCaps
 from frontrow.web.guard.connection_guard import GuardRules
 from frontrow.web.guard.guarded_protocol import GuardedRequests, guarded
+from frontrow.web.http.overflow_page import Notices
 from frontrow.web.observability.room_metrics import write_room_counts
 from frontrow.web.observability.worker_metrics import Board
 from frontrow.web.room.app import room_app
+from frontrow.web.server.console_rooms import ServedRooms
 from frontrow.web.server.head_requests import HeadRequests
 from frontrow.web.server.limit_headers_middleware import LimitHeadersMiddleware
 from frontrow.web.server.nosniff import SERVER_HEADERS, OnceOnly
+from frontrow.web.site.console.all_routes import CONSOLE_ROUTES
+from frontrow.web.site.console.console import Console
+from frontrow.web.streams.positions import Streams
+from frontrow.web.streams.room_streams import RoomStreams
 
 log = logging.getLogger("frontrow.room")
 
@@ -88,17 +98,29 @@ def listen(settings: RoomSettings) -> socket.socket:
     return sock
 
 
-async def serve_rooms(endpoints: ShardedEndpoints, settings: RoomSettings, sockets: list[socket.socket]) -> None:
+async def serve_rooms(
+    endpoints: ShardedEndpoints,
+    settings: RoomSettings,
+    sockets: list[socket.socket],
+    console: "ServedConsole | None" = None,
+) -> None:
     """Serve in this process until told to stop."""
     board = Board.of_workers(Path(settings.folder), settings.workers)
     entry = endpoints.rooms.entry
-    app: Any = HeadRequests(
-        LimitHeadersMiddleware(room_app(endpoints, root_event=settings.root_event, board=board), entry)
-    )
+    streams, more = RoomStreams(endpoints.rooms.room), console.routes if console is not None else ()
+    inner = room_app(endpoints, root_event=settings.root_event, board=board, streams=streams, more=more)
+    app: Any = HeadRequests(LimitHeadersMiddleware(inner, entry))
     rules = GuardRules(caps=AddressCaps(settings.max_connections_per_address, settings.uncapped, entry.is_proxy))
     http: Any
+    routes = hot_routes(endpoints, root_event=settings.root_event)
+    if console is not None:
+        inner.state.console, inner.state.organiser = console.pages, endpoints.rooms.organiser
+        inner.state.notices, inner.state.room_context = console.notices, endpoints.rooms.context
+        inner.state.notice_pages = Notices(settings.brand, theme_css(settings.colours))
+        rooms = console.pages.rooms
+        rooms.serve_with(ServedRooms(endpoints, routes, streams, console.make_streams, console.make_check))
     if settings.hot_lane:
-        http = fast_path(hot_routes(endpoints, root_event=settings.root_event), rules, entry)
+        http = fast_path(routes, rules, entry)
     else:
         http, app = guarded(rules), GuardedRequests(app)
     config = uvicorn.Config(
@@ -117,8 +139,36 @@ async def serve_rooms(endpoints: ShardedEndpoints, settings: RoomSettings, socke
     )
     allow_connections(2 * -(-settings.max_streams // settings.workers))  # a live stream and a request of each
     gc_tuning.freeze_after_startup()
-    async with _counting(settings, endpoints.rooms, board), _balancing(endpoints):
+    async with _counting(settings, endpoints.rooms, board), _balancing(endpoints), _console(console):
         await RoomServer(config).serve(sockets=sockets)
+
+
+@dataclass(frozen=True)
+class ServedConsole:
+    """The console as this process serves it: its pages, what runs beside them, and how rooms are opened."""
+
+    pages: Console
+    notices: TurnNotices
+    jobs: Sequence[tuple[Callable[[], Any], str]]
+    make_streams: Callable[[], Streams]
+    make_check: Callable[[str], HumanCheck | None]
+    routes: Sequence[HTTPRouteHandler] = tuple(CONSOLE_ROUTES)
+
+
+@contextlib.asynccontextmanager
+async def _console(console: ServedConsole | None) -> AsyncIterator[None]:
+    """Follow the console's book, run the schedules and take figures while the server runs."""
+    if console is None:
+        yield
+        return
+    await console.pages.rooms.turn()  # its rooms are there before the first request
+    tasks = [start_loop(run, name) for run, name in console.jobs]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 @contextlib.asynccontextmanager
@@ -141,7 +191,7 @@ async def _counting(settings: RoomSettings, endpoints: RoomEndpoints, board: Boa
     if settings.workers == 1:
         yield
         return
-    metrics = RoomMetrics(endpoints.room, endpoints.counts, endpoints.streams)
+    metrics = RoomMetrics(endpoints.room, endpoints.counts, endpoints.streams, endpoints.entry.harder)
     task = start_loop(functools.partial(write_room_counts, metrics, board), "shared counts")
     try:
         yield

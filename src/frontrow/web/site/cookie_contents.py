@@ -11,7 +11,7 @@ import msgspec
 from litestar import Request, Response
 from litestar.datastructures import Cookie
 
-from frontrow.boxoffice.checkout.purchases import is_held, kept_until_s
+from frontrow.boxoffice.checkout.purchases import keeps_visit, kept_until_s
 from frontrow.boxoffice.holds.model.bookings import Booking
 from frontrow.boxoffice.people.model.people import SubjectKind
 from frontrow.core.errors import FrontrowError
@@ -64,7 +64,7 @@ async def remember_booking(platform: Platform, request: Asked, booking: Booking)
 
 async def keep_visit(platform: Platform, request: Asked, booking: Booking, response: Response[bytes]) -> None:
     """Extend the visit of a live hold: a pass that would expire before the hold is replaced."""
-    if not is_held(booking, platform.clock()):
+    if not keeps_visit(booking, platform.clock()):
         return
     for text in presented(request.headers, secure=is_https(platform.settings.public_url)).passes:
         try:

@@ -20,14 +20,29 @@ from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
+from frontrow.boxoffice.events.model.event_search import EventSearch
 from frontrow.core.errors import NotFound
 from frontrow.web.platform.platform import Platform
+from frontrow.web.site.event_display import shown
 from frontrow.web.site.fans.demo_cards import SHOWN
 from frontrow.web.site.render import PRIVATE, render
 from frontrow.web.site.routes import page
 from frontrow.web.site.security_headers import PagePolicy
 
-MAX_EVENTS: Final = 6
+MAX_EVENTS: Final = 24
+# What to do at an event of the demo's season, in the order of the tour.
+TOUR: Final = {
+    "evt_example": "Choose seats on the map, add a programme or parking, and pay. Nobody waits here.",
+    "evt_busy": "Join the queue behind simulated people, watch it move and be let in.",
+    "evt_match": "A stadium: zoom from the whole venue to a seat, and take children along.",
+    "evt_arena": "An arena: stand in the pit, sit in the ring, or both in one basket.",
+    "evt_late": "A club without seats: choose how many.",
+    "evt_play_1": "A show with three dates: change the date and find your seat again.",
+    "evt_philharmonic": "Sold out: join the waitlist with an email address.",
+    "evt_night_garden": "The sale opens in a few minutes: wait for it, and for the draw.",
+    "evt_rehearsal": "Free of charge: tickets without a card.",
+}
+OTHERS: Final = "Choose seats on the map and pay."
 MAX_SHOWN: Final = 200
 MAX_BYTES: Final = 5 * 1024 * 1024
 NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,150}\.eml")
@@ -136,8 +151,13 @@ async def _find(request: Request[Any, Any, Any], name: str) -> Mail:
 async def guide(request: Request[Any, Any, Any]) -> Response[bytes]:
     """What to look at, in the order in which a fan, an organiser and an engineer meet it."""
     platform = _demo(request)
-    events = sorted(platform.box_office.openings.events.values(), key=lambda event: event.starts_at_us)[:MAX_EVENTS]
-    return render(request, "demo.html", events=events, cards=SHOWN, mails_here="://" not in platform.settings.mail_url)
+    found = await platform.box_office.browse.search(
+        EventSearch(status=None, from_us=platform.clock(), limit=MAX_EVENTS)
+    )
+    listed = {one.event.id: shown(platform, one.event, one.venue) for one in found.listings}
+    tour = [(listed[one], what) for one, what in TOUR.items() if one in listed]
+    tour = tour or [(one, OTHERS) for one in listed.values()]
+    return render(request, "demo.html", tour=tour, cards=SHOWN, mails_here="://" not in platform.settings.mail_url)
 
 
 @page("/demo/mails", "demo_mails")
@@ -152,7 +172,7 @@ async def mail(request: Request[Any, Any, Any], name: FromPath[str]) -> Response
     return render(request, "demo-mail.html", mail=await _find(request, name), policy=SHOWS_MAIL)
 
 
-@page("/demo/mails/{name:str}/html", "demo_mail_html")
+@page("/demo/mails/{name:str}/html", "demo_mail_html", inside_page=True)
 async def mail_html(request: Request[Any, Any, Any], name: FromPath[str]) -> Response[bytes]:
     """The mail as a mail program shows it, for the frame."""
     found = await _find(request, name)

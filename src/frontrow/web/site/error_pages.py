@@ -1,4 +1,8 @@
-"""Errors as pages: what happened, in plain words of the visitor's language, and what to do next."""
+"""Errors as pages: what happened, in plain words of the visitor's language, and what to do next.
+
+What is refused before any page is rendered (rate limited, overloaded, too late, unknown room) is a small page of its
+own (`problem_notice`). Programs get problem+json as ever.
+"""
 
 import logging
 from typing import Any, Final
@@ -8,9 +12,13 @@ from litestar.exceptions import HTTPException
 
 from frontrow.boxoffice.people.model.people import NotAllowed, SecondFactorNeeded, SignInNeeded
 from frontrow.core.errors import FrontrowError
-from frontrow.web.http.access import Caller
+from frontrow.shared.cookie_headers import read_cookie
+from frontrow.web.http.cookies import LANGUAGE_COOKIES
+from frontrow.web.http.messages import NO_STORE, EndpointRequest, EndpointResponse
+from frontrow.web.http.overflow_page import ForPeople, Notices
 from frontrow.web.http.problems import on_http_error
-from frontrow.web.site.languages import N_
+from frontrow.web.platform.platform import Platform
+from frontrow.web.site.languages import N_, Words, best_language, words_of
 from frontrow.web.site.render import render
 
 log = logging.getLogger("frontrow.web")
@@ -19,6 +27,8 @@ Asked = Request[Any, Any, Any]
 NO_RIGHT: Final = -403  # 403 for who is signed in, but may not
 LATER: Final = (429, 503)  # the same request works a moment later
 BUSY_AGAIN_S: Final = 5
+LEAST_AGAIN_S: Final = 5
+MOST_AGAIN_S: Final = 300
 # status -> the page's heading and sentence
 KINDS: Final = {
     401: (
@@ -82,10 +92,15 @@ def problem_page(request: Asked, status: int, code: str = "", retry_after_s: flo
     """The page of an error. What works a moment later is tried again automatically."""
     is_form = request.method == "POST"
     heading, sentence = texts_of(status, code, is_form=is_form)
-    again_s = max(1, min(300, -int(-retry_after_s // 1))) if retry_after_s else (BUSY_AGAIN_S if status == 503 else 0)
+    again_s = (
+        max(1, min(MOST_AGAIN_S, -int(-retry_after_s // 1)))
+        if retry_after_s
+        else (BUSY_AGAIN_S if status == 503 else 0)
+    )
     headers, status = {"retry-after": str(again_s)} if again_s else {}, abs(status)
     if not hasattr(request.state, "caller"):
-        request.state.caller = Caller()
+        platform: Platform = request.app.state.platform
+        request.state.caller = platform.callers.visitor(request.headers)
     retries = again_s if status in LATER and code not in CODES else 0
     return render(
         request,
@@ -150,3 +165,46 @@ def on_any_http_error(request: Asked, error: HTTPException) -> Response[bytes]:
     if not is_api and "text/html" in request.headers.get("accept", ""):
         return problem_page(request, error.status_code)
     return on_http_error(request, error)
+
+
+def words_in(ask: EndpointRequest) -> Words:
+    """The words of the visitor's language."""
+    chosen = read_cookie((ask.header(b"cookie") or b"").decode("latin-1"), LANGUAGE_COOKIES)
+    return words_of(best_language(chosen, accepted(ask)))
+
+
+def accepted(ask: EndpointRequest) -> str:
+    return (ask.header(b"accept-language") or b"")[:200].decode("latin-1")
+
+
+def wants_page(method: str, ask: EndpointRequest) -> bool:
+    """Whether a browser is about to show the answer to somebody."""
+    return method in ("GET", "POST") and b"text/html" in (ask.header(b"accept") or b"")
+
+
+def notices_for_people(notices: Notices) -> ForPeople:
+    """The page for a refusal of the request middleware or the room; called before any handler runs."""
+
+    def page(method: str, ask: EndpointRequest, error: FrontrowError) -> EndpointResponse | None:
+        if not wants_page(method, ask):
+            return None
+        return problem_notice(notices, ask, error, is_form=method == "POST")
+
+    return page
+
+
+def problem_notice(notices: Notices, ask: EndpointRequest, error: FrontrowError, *, is_form: bool) -> EndpointResponse:
+    """The page of an error. A temporary one reloads automatically; the answer to a form goes back to it instead."""
+    status, words = error.http_status, words_in(ask)
+    heading, sentence = texts_of(status, error.code, is_form=is_form)
+    after_s = _whole_s(error.retry_after_s)
+    head = NO_STORE + (b"retry-after: %d\r\n" % after_s if after_s else b"")
+    texts = {"heading": heading, "text": sentence, "home": HOME}
+    # Spread the reloads, so that not everyone comes back in the same instant.
+    refresh_s = max(LEAST_AGAIN_S, after_s) if status in LATER else 0
+    return notices.answer(status, words, texts, refresh_s=refresh_s, goes_back=is_form, head=head)
+
+
+def _whole_s(retry_after_s: float | None) -> int:
+    """The pause in whole seconds, for a header; 0 if there is none."""
+    return max(1, min(MOST_AGAIN_S, -int(-retry_after_s // 1))) if retry_after_s else 0

@@ -3,16 +3,16 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
+from urllib.parse import urlencode
 
 from frontrow.boxoffice.events.event_listing import EventAvailability
+from frontrow.boxoffice.events.model.event_status import is_nearly_sold_out
 from frontrow.boxoffice.events.model.events import Event, EventStatus
 from frontrow.boxoffice.pricing.model.booking_choices import PricedType, offered_types, priced_types
 from frontrow.boxoffice.pricing.model.prices import PriceList, TierPrice
 from frontrow.boxoffice.seats.model.venues import Plan, Section, Venue
 from frontrow.web.platform.platform import Platform
 from frontrow.web.site.languages import N_
-
-FEW_PERCENT: Final = 5
 
 # state of a sale -> (kind of chip, label)
 CHIPS: Final = {
@@ -45,6 +45,18 @@ class Shown:
     @property
     def place(self) -> str:
         return ", ".join(part for part in (self.venue.name, self.venue.city) if part) if self.venue else ""
+
+    @property
+    def city(self) -> str:
+        return self.venue.city if self.venue else ""
+
+    @property
+    def map_url(self) -> str:
+        """Where a map of the place is shown; empty if there is no place."""
+        if not self.place:
+            return ""
+        query = urlencode({"query": ", ".join(filter(None, (self.place, self.venue.country if self.venue else "")))})
+        return f"https://www.openstreetmap.org/search?{query}"
 
     @property
     def chip(self) -> tuple[str, str]:
@@ -86,7 +98,7 @@ def sale_state(event: Event, now_us: int, free: EventAvailability | None) -> str
         return "presale"
     if free is not None and free.free == 0:
         return "sold_out"
-    if free is not None and free.free * 100 <= free.size * FEW_PERCENT:
+    if free is not None and is_nearly_sold_out(free.free, free.size):
         return "few"
     return "open"
 

@@ -6,14 +6,14 @@ plural (`ngettext`). Each language has one catalogue per group of pages (`transl
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from functools import lru_cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from io import BytesIO
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from zoneinfo import ZoneInfo
 
 from babel import Locale, negotiate_locale
@@ -22,6 +22,7 @@ from babel.messages.pofile import read_po
 from babel.numbers import format_currency, format_decimal, get_currency_precision
 from markupsafe import Markup
 
+from frontrow.boxoffice.seats.model.seat_names import name_in, seat_text
 from frontrow.boxoffice.texts.locale_formats import LOCALES
 from frontrow.core.clock import US_PER_S
 from frontrow.web.http.html import N_ as N_
@@ -42,18 +43,28 @@ MAX_ACCEPTED: Final = 20
 MAX_CACHED_AMOUNTS: Final = 4_096
 # The order of plural forms in a catalogue that has all six, as gettext orders them for Arabic. Scripts use it too.
 PLURAL_CATEGORIES: Final = ("zero", "one", "two", "few", "many", "other")
+_ISOLATES: Final = "\u2068\u2069"
+_ZONE_LETTERS: Final = re.compile(r"[A-Z]{2,5}")
 _NAME: Final = re.compile(r"\{(\w+)\}")
 
 
 class FilledText(str):
-    """A text with the numbers to put into it, for messages that are translated later."""
+    """A text with the numbers and names to put into it, for messages that are translated later."""
 
-    values: dict[str, int]
+    values: dict[str, int | str]
 
-    def __new__(cls, text: str, **values: int) -> "FilledText":
+    def __new__(cls, text: str, **values: int | str) -> "FilledText":
         made = super().__new__(cls, text)
         made.values = values
         return made
+
+
+class DateLeaf(NamedTuple):
+    """A day as a leaf of a calendar shows it."""
+
+    weekday: str
+    day: str
+    month: str
 
 
 class Words:
@@ -74,7 +85,9 @@ class Words:
         """`text` in this language, with `{names}` replaced."""
         found = self._texts.get(text, text)
         if isinstance(text, FilledText):
-            values = {name: self.number(value) for name, value in text.values.items()}
+            values = {
+                name: self.number(value) if isinstance(value, int) else value for name, value in text.values.items()
+            }
         return _fill(found, self._isolated(values)) if values else found
 
     def ngettext(self, one: str, many: str, n: int, **values: Any) -> str:
@@ -96,6 +109,18 @@ class Words:
         """The translations of those texts, for a script; plural texts as their forms. Empty for English."""
         translations: dict[str, str | tuple[str, ...]] = {**self._texts, **self._plurals}
         return {text: translations[text] for text in sorted(texts) if text in translations}
+
+    def seat(self, section: str, row: str, number: str) -> str:
+        """The name of a seat, as mails, tickets and lists call it too."""
+        return seat_text((section, row, number), self.language)
+
+    def seats(self, ids: Iterable[str], place: Callable[[str], tuple[str, str, str]]) -> str:
+        """The names of several seats; `place` knows the section, row and number of an id."""
+        return "; ".join(self.seat(*place(one)) for one in ids)
+
+    def names(self, texts: Iterable[str]) -> str:
+        """Names of seats and of other things, in this language."""
+        return "; ".join(name_in(text, self.language) for text in texts)
 
     def rate(self, basis_points: int) -> str:
         """A number of percent, such as 13 or 7.5."""
@@ -127,6 +152,30 @@ class Words:
             f"{day}{between}{format_time(moment, 'HH:mm', tzinfo=where, locale=self._locale)}{'' if zone else ' UTC'}"
         )
         return isolate(text) if self.direction == "rtl" else text
+
+    def zoned(self, at_us: int, zone: str = "", *, short: bool = False) -> str:
+        """As `when`, and which clock that is ("20:00 CET"): whoever sells may be in another zone than the venue."""
+        text = self.when(at_us, zone, short=short)
+        if not zone or zone == "UTC":
+            return text if not zone else f"{text} UTC"
+        moment, where = datetime.fromtimestamp(at_us / US_PER_S, UTC), ZoneInfo(zone)
+        name = str(format_time(moment, "z", tzinfo=where, locale=self._locale))
+        if not _ZONE_LETTERS.fullmatch(name):  # this language has no letters for it
+            offset = f"{moment.astimezone(where):%z}"
+            name = f"UTC{offset[:3]}:{offset[3:5]}".removesuffix(":00")
+        named = f"{text.strip(_ISOLATES)} {name}"
+        return isolate(named) if self.direction == "rtl" else named
+
+    def leaf(self, at_us: int, zone: str) -> DateLeaf:
+        """Weekday, day and month as the calendar at `zone` shows them, each short."""
+        day = datetime.fromtimestamp(at_us / US_PER_S, ZoneInfo(zone or "UTC")).date()
+        return DateLeaf(*(str(format_date(day, part, locale=self._locale)) for part in ("EEE", "d", "MMM")))
+
+    def month(self, at_us: int, zone: str) -> str:
+        """The month and its year at `zone`."""
+        moment = datetime.fromtimestamp(at_us / US_PER_S, UTC)
+        text = str(format_skeleton("yMMMM", moment, tzinfo=ZoneInfo(zone or "UTC"), locale=self._locale))
+        return text[:1].upper() + text[1:]
 
     def day(self, iso: str) -> str:
         """A day such as 2026-11-16, in this language's order."""

@@ -7,7 +7,6 @@ the two libraries lets nothing through.
 from functools import lru_cache
 from typing import Final
 
-import nh3
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
@@ -28,6 +27,8 @@ def as_html(text: str) -> Markup:
     for token in tokens:
         if token.type in ("heading_open", "heading_close"):
             token.tag = f"h{min(int(token.tag[1]) + 1, LAST_HEADING)}"
+    import nh3  # a room that is served alone shows no Markdown, and comes without it
+
     found = nh3.clean(
         _reader.renderer.render(tokens, _reader.options, {}),
         tags=set(TAGS),

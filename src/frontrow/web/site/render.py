@@ -5,6 +5,7 @@ escaped. `script` names the page's module; its imports are announced, and its te
 """
 
 import gzip
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final
 
@@ -13,14 +14,15 @@ import msgspec
 from litestar import Request, Response
 from markupsafe import Markup
 
+from frontrow.boxoffice.events.posters import poster_svg
 from frontrow.boxoffice.holds.model.bookings import HOLD_STATES, Booking, booking_number
 from frontrow.boxoffice.people.model.people import csrf_of
 from frontrow.boxoffice.request_reads import request_reads
 from frontrow.core.clock import US_PER_S
 from frontrow.settings.colours import theme_css
 from frontrow.shared.cookie_headers import read_cookie
+from frontrow.shared.local_time import time_text
 from frontrow.web.http.access import Caller, presented
-from frontrow.web.http.bodies.json_values import time_text
 from frontrow.web.http.brand_styles import ShownBrand, shown_brand
 from frontrow.web.http.cookies import LANGUAGE_COOKIES
 from frontrow.web.platform.platform import Platform
@@ -28,7 +30,6 @@ from frontrow.web.site.assets import site_assets, theme_asset
 from frontrow.web.site.event_display import Shown
 from frontrow.web.site.languages import LANGUAGES, Words, best_language, load_all, words_of
 from frontrow.web.site.markdown import as_html
-from frontrow.web.site.posters import poster_svg
 from frontrow.web.site.security_headers import PLAIN, PagePolicy
 
 MIN_GZIP_BYTES: Final = 1_000
@@ -36,6 +37,7 @@ PRIVATE: Final = "private, no-store"
 PUBLIC: Final = "public, max-age=0, must-revalidate"
 GUESTS: Final = "public, max-age=0, s-maxage=1"  # the same for all who bring nothing; else private
 STAFF_PAGES: Final = ("organiser/", "gate")
+VISIT_SCRIPT: Final = "js/visit.js"
 Asked = Request[Any, Any, Any]
 
 
@@ -85,13 +87,15 @@ def render(
     visit_of: str = "",
     **context: Any,
 ) -> Response[bytes]:
-    """The page. `visit_of` names the event whose visit the page belongs to: it shows the time that is left, and its
-    script follows the visit. A page
-    about an event (`one`) has the colour and the logo of the organisation that sells it."""
+    """The page. While a visit is open, every page shows the time that is left and follows the visit (`visit.js`).
+    `visit_of` names the event whose shop the page is in: there nothing goes on after the visit. A page about an event
+    (`one`) has the colour of its picture, or the colour and the logo of the organisation that sells it."""
     platform: Platform = request.app.state.platform
     words, assets, reads = words_for(request), site_assets(), request_reads.get()
     caller: Caller = getattr(request.state, "caller", Caller())
     session = presented(request.headers, secure=True).session_cookie if caller.session is not None else ""
+    visit = _visit(platform, caller, template, visit_of, context) if cache in (PRIVATE, GUESTS) else None
+    scripts = [*([script] if script else []), *([VISIT_SCRIPT] if visit else [])]
     text = (
         environment()
         .get_template(template)
@@ -106,11 +110,12 @@ def render(
             brand=platform.settings.room.brand,
             theme_url=_theme_url(platform),
             house=_brand_of(platform, template, context.get("one")),
-            modules=assets.with_imports(script) if script else [],
-            script_texts=words.chosen(assets.texts(script)) if script else {},
+            modules=list(dict.fromkeys(module for one in scripts for module in assets.with_imports(one))),
+            scripts=scripts,
+            script_texts=words.chosen(frozenset().union(*(assets.texts(one) for one in scripts))),
             now_ms=platform.clock() // 1000,
             as_of_us=reads.as_of_us if reads is not None else 0,
-            visit=_visit(platform, caller, visit_of, context.get("booking")),
+            visit=visit,
         )
     )
     if cache == GUESTS and not _is_guest(request):
@@ -140,26 +145,40 @@ def _theme_url(platform: Platform) -> str:
 
 
 def _brand_of(platform: Platform, template: str, one: Any) -> ShownBrand | None:
-    """The brand of who sells the page's event; None on pages about no event, for organisers and at the gate."""
+    """How the page's event is shown; None on pages about no event, for organisers and at the gate."""
     if not isinstance(one, Shown) or template.startswith(STAFF_PAGES):
         return None
-    return shown_brand(platform.brands.of(one.event.organiser_id), platform.settings.room.colours)
+    colour = platform.box_office.renderer.art.known_colour(one.event)
+    return shown_brand(platform.brands.of(one.event.organiser_id), colour, platform.settings.room.colours)
 
 
-def _visit(platform: Platform, caller: Caller, event_id: str, booking: Booking | None) -> dict[str, Any] | None:
+def _visit(
+    platform: Platform, caller: Caller, template: str, visit_of: str, context: Mapping[str, Any]
+) -> dict[str, Any] | None:
     """The time that the visitor has, at least as long as the hold of the page's booking, and where the page's script
-    follows the visit; None outside any visit."""
-    visit = caller.shop_pass or caller.past_pass
-    if not event_id or visit is None or visit.event_id != event_id:
+    follows the visit; None outside any visit. The pass says when it ends, so no store is asked."""
+    visit, booking = caller.shop_pass or caller.past_pass, context.get("booking")
+    if visit is None or (caller.kind == "staff" and template.startswith(STAFF_PAGES)):
         return None
-    room = platform.room.service.cache.rooms.get(event_id)
-    idle_s = room.state.config.idle_s if room is not None else 0
     until_us = visit.expires_at_us
-    if booking is not None and booking.visit_id == visit.id and booking.state in HOLD_STATES:
-        until_us = max(until_us, booking.hold_expires_at_us)
+    if isinstance(booking, Booking) and booking.visit_id == visit.id:
+        if booking.state in HOLD_STATES and not booking.is_ordered:
+            until_us = max(until_us, booking.hold_expires_at_us)
+        elif (
+            not visit_of and booking.state not in HOLD_STATES
+        ):  # the visit ends with the purchase, and other processes hear of it a moment later
+            return None
+    in_shop = visit_of == visit.event_id
+    if not in_shop and until_us <= platform.clock():
+        return None
+    room = platform.room.service.cache.rooms.get(visit.event_id)
+    event = platform.box_office.openings.events.get(visit.event_id)
     return {
-        "room": f"/v1/events/{event_id}/room",
+        "in_shop": in_shop,
+        "event": event.name if event is not None else "",
+        "back": f"/events/{visit.event_id}/seats",
+        "room": f"/v1/events/{visit.event_id}/room",
         "until": time_text(until_us),
         "left_s": max(0, -(-(until_us - platform.clock()) // US_PER_S)),
-        "idle_minutes": -(-idle_s // 60),
+        "idle_minutes": -(-(room.state.config.idle_s if room is not None else 0) // 60),
     }

@@ -41,7 +41,7 @@ from frontrow.web.http.csrf import check_media_type, check_same_site
 from frontrow.web.platform.access_check import check_access, choose_reads
 from frontrow.web.platform.platform import Platform
 from frontrow.web.site.error_pages import on_page_bug, on_page_http_error, on_page_problem
-from frontrow.web.site.told import keep_page, kept_page
+from frontrow.web.site.form_answers import keep_page, kept_page
 
 FORM_TYPE: Final = "application/x-www-form-urlencoded"
 MAX_LINKS: Final = 12
@@ -103,8 +103,7 @@ async def page_caller(platform: Platform, connection: Connection) -> Caller:
     """The visitor of a page, by cookies alone: session, pass, and the bookings of this browser."""
     given = presented(connection.headers, secure=is_https(platform.settings.public_url))
     session = await platform.people.sessions.find(given.session_cookie) if given.session_cookie else None
-    visits = [one for text in given.passes if (one := platform.callers.read_pass(text)) is not None]
-    visit = max(visits, key=lambda one: one.expires_at_us, default=None)
+    visitor = platform.callers.visitor(connection.headers)
     tokens = kept_bookings(platform, connection)[:MAX_BOOKING_TOKENS]
     mine = {
         found
@@ -112,7 +111,7 @@ async def page_caller(platform: Platform, connection: Connection) -> Caller:
         if token.startswith(BOOKING_PREFIX) and (found := booking_of_token(platform.secrets, token)) is not None
     }
     caller = caller_in(session) if session is not None else Caller()
-    proven = platform.callers.with_pass(caller, visit, mine)
+    proven = platform.callers.with_pass(caller, visitor.shop_pass or visitor.past_pass, mine)
     return msgspec.structs.replace(proven, links=opened_links(platform, connection))
 
 
@@ -139,7 +138,9 @@ async def page_guard(connection: Connection, handler: BaseRouteHandler) -> None:
     caller = await page_caller(platform, connection)
     connection.state.caller = caller
     await choose_reads(platform, caller, method)
-    if caller.person:
+    if caller.shop_pass is not None and not handler.opt["inside_page"]:
+        platform.room.service.visits.hear(caller.shop_pass.id)  # whoever moves on inside the site is there
+    if caller.person and not handler.opt["inside_page"]:
         platform.server.limiter.count_person(caller.person)
     if access.kind == "fan" and caller.kind != "fan":
         raise SignInNeeded("sign in first")
@@ -170,9 +171,15 @@ def _fields(body: bytes) -> list[tuple[str, str]]:
     return parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=MAX_FIELDS)
 
 
-def page(path: str, name: str, access: Access = Access.PUBLIC) -> Callable[[Callable[..., Any]], HTTPRouteHandler]:
-    """A route for a page (GET). After a form it may be a page that was kept as the answer."""
-    return functools.partial(_route, get, path, name, access)
+def page(
+    path: str, name: str, access: Access = Access.PUBLIC, *, inside_page: bool = False
+) -> Callable[[Callable[..., Any]], HTTPRouteHandler]:
+    """A route for a page (GET). After a form it may be a page that was kept as the answer.
+
+    `inside_page`: another page shows it, a picture for example. A page may have many of them, so they count against the
+    limit of the address only, not of the person.
+    """
+    return functools.partial(_route, get, path, name, access, inside_page=inside_page)
 
 
 def action(
@@ -219,6 +226,7 @@ def _route(
     *,
     most_bytes: int = MAX_FORM_BYTES,
     loads: Mapping[str, Callable[..., Any]] = MappingProxyType({}),
+    inside_page: bool = False,
 ) -> HTTPRouteHandler:
     provided = {"form": read_form, **loads} if verb is post else {}
     more: dict[str, Any] = {"request_max_body_size": most_bytes} if most_bytes > MAX_FORM_BYTES else {}
@@ -231,7 +239,13 @@ def _route(
         guards=[page_guard],
         dependencies={key: Provide(load) for key, load in provided.items()},
         exception_handlers=ERRORS,
-        opt={"access": access, "page": True, "idempotency": "own", "most_bytes": most_bytes},
+        opt={
+            "access": access,
+            "page": True,
+            "idempotency": "own",
+            "most_bytes": most_bytes,
+            "inside_page": inside_page,
+        },
         status_code=200,
         **more,
     )(handler)

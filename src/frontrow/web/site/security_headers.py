@@ -46,6 +46,10 @@ class PagePolicy:
 
     def headers(self, settings: PlatformSettings) -> dict[str, str]:
         """All headers of a page with this policy."""
+        return self.headers_of(https=settings.public_url.startswith("https://"))
+
+    def headers_of(self, *, https: bool) -> dict[str, str]:
+        """All headers of a page, which people reach by https or not."""
         may = "(self)"
         camera = may if self.camera else "()"
         payment = '(self "https://js.stripe.com")' if self.payment else "()"
@@ -58,7 +62,7 @@ class PagePolicy:
             "cross-origin-resource-policy": "same-origin",
             "permissions-policy": f"camera={camera}, microphone=(), geolocation=(), payment={payment}",
         }
-        if settings.public_url.startswith("https://"):
+        if https:
             found["strict-transport-security"] = "max-age=31536000; includeSubDomains"
         return found
 

@@ -1,21 +1,22 @@
 """Live figures by server-sent events: one frame per second for each event that somebody watches, shared by all viewers.
 
-Seats, holds and the room are of this second. Money and payments are the ledger's sums, at most WHOLE_EVERY_US old. A
-viewer has no queue: a slow reader misses frames (each is complete), and one who takes nothing for SLOW_S is dropped.
-Beyond `max_open` viewers, others get 503 with Retry-After and poll the same frame as JSON. Whether a viewer may still
-look is asked again every few seconds: the stream ends with the session, the role, the key or the membership.
+Seats, holds and the room are of this second, and of one moment. Money and payments are the ledger's sums, at most
+WHOLE_EVERY_US old. A viewer has no queue: a slow reader misses frames (each is complete), and one who takes nothing for
+SLOW_S is dropped. Beyond `max_open` viewers, others get 503 with Retry-After and poll the same frame as JSON. Whether a
+viewer may still look is asked again every few seconds: the stream ends with the session, the role, the key or the
+membership.
 """
 
 import asyncio
 import contextlib
 import functools
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from typing import Final
 
 import msgspec
 
 from frontrow.boxoffice.events.model.events import Event
-from frontrow.boxoffice.organiser.model.sales_figures import EventFigures, LiveFigures
+from frontrow.boxoffice.organiser.model.sales_figures import EventFigures, Group, LiveFigures
 from frontrow.boxoffice.organiser.sales_figures import SalesFigures, SpeedsOf
 from frontrow.core.background_tasks import start_loop
 from frontrow.core.clock import US_PER_S
@@ -102,7 +103,7 @@ class LiveFiguresStreams:
             money=whole.money,
             payment_success=whole.payment_success,
             latency={**self.speeds(), **slow},
-            tiers=whole.tiers,
+            tiers=_with_money(frame.tiers, whole.tiers),
             forecast=whole.forecast if not event.paused else None,
         )
 
@@ -156,3 +157,9 @@ class LiveFiguresStreams:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _with_money(tiers: Sequence[Group], exact: Sequence[Group]) -> list[Group]:
+    """The tiers as they are now, with the money that the ledger has counted for them."""
+    minor = {one.name: one.sold_minor for one in exact}
+    return [msgspec.structs.replace(one, sold_minor=minor.get(one.name, 0)) for one in tiers]

@@ -1,10 +1,9 @@
 // The build shortens the names inside the block. `t` is outside: the texts to translate are found by its name.
 const D = document, $ = (id) => D.getElementById(id), W = JSON.parse($("tr")?.textContent || "{}"), t = (s, v) => (W[s] || s).replace(/{(\w+)}/g, (a, n) => v?.[n] ?? a);
 {
-const E = new TextEncoder(), S = crypto.subtle, J = JSON.stringify, M = Math, H = "SHA-256", Q = "waiting", put = (id, text) => { $(id).textContent = text; }, F = $("join"), T = $("turn"), d = D.body.dataset, base = d.base, nf = new Intl.NumberFormat(D.documentElement.lang + "-u-nu-latn").format;
+const bytes = (text) => new TextEncoder().encode(text), S = crypto.subtle, J = JSON.stringify, M = Math, H = "SHA-256", Q = "waiting", put = (id, text) => { $(id).textContent = text; }, F = $("join"), T = $("turn"), d = D.body.dataset, base = d.base, nf = new Intl.NumberFormat(D.documentElement.lang + "-u-nu-latn").format;
 const AHEAD = t("People ahead of you"), DRAWN = t("You are in the draw"), LOST = t("Reconnecting – your place is kept"), SLOW = t("The queue is moving more slowly, so the wait is longer."), WHY = { paused: t("The queue is paused. Nobody loses their place."), queue_all: t("Everyone waits for a moment. Nobody loses their place."), capacity: SLOW, rate: SLOW, slower: SLOW, closed: t("The sale is closed at the moment.") };
 let state = d.state, number = +d.number, lane = +d.lane, from = +d.from, doc = null, said = "", saidAt = 0, messageNo = -1, source = null, fails = 0, timer = 0, busy = false, turned = false;
-const seen = (f) => D.addEventListener("visibilitychange", f, { once: true });
 const show = (id, on) => { if ($(id)) $(id).hidden = !on; };
 const say = (text, now) => { const t = Date.now(); if (text !== said && (now || t - saidAt > 60000)) { said = text; saidAt = t; put("say", text); } };
 const mode = (kind, text) => { $("mode").className = "chip " + kind; put("mode", text); };
@@ -24,7 +23,7 @@ const wait = (s) => { if (!isFinite(s)) return t("not known yet"); const lo = M.
 function draw(o) {
   if (o && !(doc?.l[lane][1] > o.l[lane][1])) doc = o;
   if (!doc || state !== Q) return;
-  if (doc.m !== messageNo) { messageNo = doc.m; if (doc.m) ask("/message").then(({ body }) => { put("words", body.message || ""); show("msg", !!body.message); }); else show("msg", false); }
+  if (doc.m !== messageNo) { messageNo = doc.m; if (doc.m) ask("/message").then(({ body }) => { put("words", body.message || ""); show("msg", !!body.message); }); else show("msg"); }
   const why = WHY[doc.y] || WHY[doc.s] || ""; put("why", why); show("why", !!why);
   if (!number) { if (doc.s !== "prequeue") refresh(); return; }
   const [lo, hi] = doc.l[lane];
@@ -43,23 +42,23 @@ async function refresh() {
     const { ok, status, body } = await ask("/status");
     if (ok) { state = body.state; number = body.position || 0; become(); }
     else if (status === 401 || status === 403) { state = "none"; become(); }
-  } catch { mode("bad", LOST); } finally { busy = false; }
+  } catch { mode("bad", LOST); if (!source) poll(); } finally { busy = false; }
 }
 function become() {
   show("join", state === "none" || state === "expired"); show("wait", state === Q); show("ready", state === Q); show("keep", state === Q || state === "active");
-  put("h", { none: t("Waiting room"), waiting: t("You’re in the queue"), active: t("You’re in"), expired: t("Your turn has passed") }[state]);
+  put("h", { none: t("Waiting room"), waiting: t("You’re in the queue"), active: t("You’re in"), expired: t("Your turn has passed") }[state] || t("You’re in"));
   put("label", number ? AHEAD : DRAWN);
   if (state === "expired") bad(t("Your turn was not used in time. You can join again at the end of the queue."));
   if (state === "active") turn(); else if (state === Q) { listen(); draw(); } else { source?.close(); source = null; clearTimeout(timer); }
 }
 function turn() {
   if (turned) return; turned = true; state = "active";
-  show("wait", false); show("ready", false); show("turn", true); put("h", t("You’re in")); D.title = t("It’s your turn");
+  show("wait"); show("ready"); show("turn", true); put("h", t("You’re in")); D.title = t("It’s your turn");
   say(t("It is your turn. You are let in now."), true); T.querySelector("button").focus();
-  if (window.Notification?.permission === "granted") new Notification(t("It’s your turn"));
+  try { if (Notification.permission === "granted") new Notification(t("It’s your turn")); } catch {} // phones have none here
   source?.close();
   // somebody who is looking is taken in by itself; a tab in the background is called, and goes in when looked at
-  if (D.hidden) seen(enter); else enter();
+  if (D.hidden) D.addEventListener("visibilitychange", enter, { once: true }); else enter();
 }
 async function enter() {
   // the same key for every try, also after a reload: an answer that got lost is given again
@@ -67,14 +66,14 @@ async function enter() {
   for (let i = 0; i < 400; i++) {
     let r; try { r = await post("/claim", key, { wish: T.wish.value, proof: await proof() }); } catch { r = { status: 503, after: 2, body: {} }; }
     if (r.ok) { return location.assign(r.body.next || d.next); }
-    if (r.status !== 503 && r.status !== 429 && r.body.code !== "not_your_turn" && (i || r.body.code !== "proof_invalid")) { show("turn", false); state = "expired"; become(); bad(told(r.body)); return; }
+    if (r.status !== 503 && r.status !== 429 && r.body.code !== "not_your_turn" && (i || r.body.code !== "proof_invalid")) { show("turn"); state = "expired"; become(); bad(told(r.body)); return; }
     await pause(r.after || 2);
   }
 }
 function listen() {
-  if (source || !window.EventSource) { if (!source) poll(); return; }
+  if (source || !self.EventSource) { if (!source) poll(); return; }
   source = new EventSource(base + "/stream");
-  source.addEventListener("now-serving", (e) => { fails = 0; clearTimeout(timer); timer = 0; mode("ok", t("Live")); draw(JSON.parse(e.data)); });
+  source.addEventListener("now-serving", (e) => { fails = 0; clearTimeout(timer); timer = setTimeout(wake, 9e4); mode("ok", t("Live")); draw(JSON.parse(e.data)); });
   source.onerror = () => { if (++fails >= 3 || source.readyState === 2) { source.close(); source = null; poll(); } else mode("warn", LOST); };
 }
 function poll() {
@@ -84,8 +83,7 @@ function poll() {
   timer = setTimeout(tick, 1000 * next);
 }
 async function tick() {
-  if (state !== Q) return;
-  if (D.hidden) return seen(tick);
+  if (state !== Q || D.hidden) return;
   try { const { ok, body } = await ask("/now-serving", { cache: "default" }); if (ok) { mode("warn", t("Live (slow connection)")); draw(body); } } catch { mode("bad", LOST); }
   if (state === Q && !source) poll();
 }
@@ -94,11 +92,11 @@ async function prove() {
   if (d.human === "none") return null;
   if (d.human !== "altcha") return $("widget").querySelector("[name$=response]")?.value || null;
   const { body: c } = await ask("/challenge");
-  for (let n = 0; n <= c.maxnumber; n++) if (hex(await S.digest(H, E.encode(c.salt + n))) === c.challenge) return btoa(J({ algorithm: c.algorithm, challenge: c.challenge, number: n, salt: c.salt, signature: c.signature }));
+  for (let n = 0; n <= c.maxnumber; n++) if (hex(await S.digest(H, bytes(c.salt + n))) === c.challenge) return btoa(J({ algorithm: c.algorithm, challenge: c.challenge, number: n, salt: c.salt, signature: c.signature }));
   return null;
 }
 // a place is bound to a key that nobody can export, not even this page: a copied place is worthless
-const EC = { name: "ECDSA", namedCurve: "P-256", hash: H }, bytes = (text) => E.encode(text);
+const EC = { name: "ECDSA", namedCurve: "P-256", hash: H };
 const b64 = (b) => btoa(String.fromCharCode(...new Uint8Array(b))).replace(/[+/=]/g, (c) => ({ "+": "-", "/": "_" })[c] || "");
 const vault = (run) => new Promise((go, no) => { const o = indexedDB.open("frontrow", 1); o.onupgradeneeded = () => o.result.createObjectStore("k"); o.onerror = no; o.onsuccess = () => { const r = run(o.result.transaction("k", "readwrite").objectStore("k")); r.onsuccess = () => go(r.result); r.onerror = no; }; });
 const jwk = async (pair) => { const { crv, kty, x, y } = await S.exportKey("jwk", pair.publicKey); return { crv, kty, x, y }; };
@@ -112,7 +110,7 @@ async function proof() {
     return head + "." + b64(await S.sign(EC, pair.privateKey, bytes(head)));
   } catch { return null; }
 }
-F.addEventListener("submit", async (e) => {
+F.onsubmit = async (e) => {
   e.preventDefault(); bad(""); const b = F.querySelector("button"), code = F.code.value.trim(); b.disabled = true; b.textContent = t("Joining…");
   try {
     const key = uuid(), cnf = await bind();
@@ -125,11 +123,13 @@ F.addEventListener("submit", async (e) => {
       await pause(n);
     }
   } catch { bad(t("No connection. Please try again.")); } finally { b.disabled = false; b.textContent = t("Join the queue"); }
-});
+};
 F.code.value = location.hash.slice(1);
 T.onsubmit = (e) => { e.preventDefault(); enter(); };
-addEventListener("pageshow", (e) => { if (e.persisted && state === Q) refresh(); });
-const ping = () => show("ping", window.Notification?.permission === "default"); ping();
-$("ping")?.addEventListener("click", () => Notification.requestPermission().then(ping));
+// a device that slept, flew or lay in a pocket holds a connection that may be dead without a word: begin anew
+const wake = () => { if (state === Q && !D.hidden) { source = source?.close(); busy = fails = 0; refresh(); } };
+D.onvisibilitychange = ononline = wake;
+const ping = () => show("ping", self.Notification?.permission === "default"); ping();
+if ($("ping")) $("ping").onclick = () => Notification.requestPermission().then(ping);
 become();
 }

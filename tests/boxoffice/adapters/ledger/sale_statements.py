@@ -7,7 +7,7 @@ from frontrow.boxoffice.adapters.ledger.engine.statements import Statement
 
 TABLES: Final = (
     "bookings", "booking_seats", "payments", "refunds", "tickets", "scans", "waitlist", "waitlist_rules", "offers",
-    "returns", "ticket_transfers", "booking_uses", "outbox", "idempotency_keys", "invoices",
+    "returns", "ticket_transfers", "add_on_redemptions", "booking_uses", "outbox", "idempotency_keys", "invoices",
 )  # fmt: skip
 ACROSS: Final = {
     "jobs look for work that is due in any event": (
@@ -22,6 +22,7 @@ ACROSS: Final = {
     "an organiser's invoices and limits over several dates": (
         "bought_elsewhere", "invoice_by_number", "invoices_page", "live_uses", "uses_of_counter",
     ),
+    "an organiser's money at each of its accounts": ("money_refunded_by_account", "money_taken_by_account"),
     "the provider names a payment by its own number": ("payment_by_ref",),
     "idempotency keys belong to a person": ("forget_keys", "keys_page", "known_keys"),
     "operators look at the whole ledger": (

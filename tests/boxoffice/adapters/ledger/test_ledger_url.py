@@ -10,7 +10,8 @@ import pytest
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.ledger.ledger_url import is_postgres, sqlite_path
 from frontrow.core.errors import ConfigError
-from frontrow.settings.deployment import Deployment, ServerSettings
+from frontrow.settings.deployment import Deployment
+from frontrow.settings.server import ServerSettings
 
 
 @pytest.fixture(autouse=True)

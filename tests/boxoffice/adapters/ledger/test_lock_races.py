@@ -5,17 +5,24 @@
 
 import asyncio
 import contextlib
+import sqlite3
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import asyncpg
 import pytest
+from alembic.runtime.migration import MigrationContext
 from msgspec.structs import replace
 
 from frontrow.boxoffice.adapters.ledger import archives
 from frontrow.boxoffice.adapters.ledger.audit_verification import verify
+from frontrow.boxoffice.adapters.ledger.engine.sqlite import SqliteStore
+from frontrow.boxoffice.adapters.ledger.ledger_url import sqlite_path
 from frontrow.boxoffice.adapters.ledger.messages.dead_letters import DeadLetterNotFound
 from frontrow.boxoffice.adapters.ledger.migrate import LOCK_KEY, migrate
+from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.checkout.model.invoices import InvoiceDocument
 from frontrow.boxoffice.checkout.model.receipts import Seller
 from frontrow.boxoffice.events.model.event_changes import Change, Editor
@@ -41,10 +48,12 @@ from frontrow.boxoffice.seats.model.venues import Venue
 from frontrow.boxoffice.tickets.model.tickets import TicketScanned, TicketState
 from frontrow.shared.money import Money
 from frontrow.waitingroom.audit import postgres as room_audit
+from frontrow.waitingroom.console import postgres_book as console_book
 from frontrow.waitingroom.ports import CodeRow
 from tests.boxoffice.adapters.ledger.races import RaceBench, racing
 from tests.boxoffice.shop import shop_event
 from tests.boxoffice.waiting import small_plan
+from tests.contracts.ledger_contract import Bench
 from tests.contracts.message_book import put
 from tests.contracts.payment_book import begun, owed, scan_of, sold
 from tests.support.eventually import eventually
@@ -72,6 +81,37 @@ async def test_a_code_is_not_used_more_often_than_it_may_be(bench: RaceBench) ->
     )
     assert (len(won), [type(one) for one in refused]) == (1, [DiscountRefused])
     assert await bench.one.live_uses([code.counter], bench.now_us) == {code.counter: 2}
+
+
+async def test_two_servers_on_one_file_write_one_after_the_other(
+    sqlite_ledger_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite: a transaction that locked the file only when it writes would fail if another one wrote meanwhile."""
+    run_query, second_ended = SqliteStore._run_query, threading.Event()
+    async with contextlib.AsyncExitStack() as stack:
+        stores = [SqliteStore(sqlite_path(sqlite_ledger_url)) for _ in range(2)]
+        one, two = (SqlLedger(store) for store in stores)
+        stack.push_async_callback(one.aclose)
+        stack.push_async_callback(two.aclose)
+        bench = Bench(one, two)
+        hold, payment = await sold(bench, 1, 2)
+        refunds = [owed(bench, payment, number, number) for number in (1, 2)]
+
+        def cross(self: SqliteStore, connection: Any, query: Any, **named: Any) -> Any:
+            rows = run_query(self, connection, query, **named)
+            if self is stores[0] and query.name == "lock_bookings":
+                second_ended.wait(0.5)  # the second waits for the file, so this ends by the time
+            return rows
+
+        monkeypatch.setattr(SqliteStore, "_run_query", cross)
+
+        async def second() -> Any:
+            given = await two.payments.ask_refund(refunds[1], fence=hold.fence, now_us=bench.now_us)
+            second_ended.set()
+            return given
+
+        first = one.payments.ask_refund(refunds[0], fence=hold.fence, now_us=bench.now_us)
+        assert await asyncio.gather(first, second()) == refunds
 
 
 async def test_two_invoices_at_once_get_two_numbers(bench: RaceBench) -> None:
@@ -419,6 +459,29 @@ async def test_servers_migrate_one_after_the_other(postgres_url: str) -> None:
     assert waited
 
 
+def test_a_migration_locks_the_file_before_it_reads_the_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite: what another server migrates meanwhile would otherwise be migrated again."""
+    read_heads, file = MigrationContext.get_current_heads, tmp_path / "new.db"
+    refused: list[str] = []
+
+    def write_beside(self: MigrationContext) -> tuple[str, ...]:
+        heads = read_heads(self)
+        with contextlib.closing(sqlite3.connect(file, timeout=0)) as other:
+            try:
+                other.execute("CREATE TABLE another (id integer)")
+            except sqlite3.OperationalError as error:
+                refused.append(str(error))
+            else:
+                refused.append("")
+        return heads
+
+    monkeypatch.setattr(MigrationContext, "get_current_heads", write_beside)
+    migrate(f"sqlite:///{file}")
+    assert set(refused) == {"database is locked"}
+
+
 async def test_rooms_make_the_tables_of_their_audit_one_after_the_other(postgres_url: str) -> None:
     """The advisory lock of the waiting room's audit."""
     audit = room_audit.open_postgres_audit(postgres_url, timeout_s=20)
@@ -428,3 +491,14 @@ async def test_rooms_make_the_tables_of_their_audit_one_after_the_other(postgres
     await writing
     assert waited
     await audit.aclose()
+
+
+async def test_consoles_make_their_tables_one_after_the_other(postgres_url: str) -> None:
+    """The advisory lock of the waiting room's console."""
+    book = console_book.open_postgres_book(postgres_url, timeout_s=20)
+    async with locked(postgres_url, console_book._SCHEMA_LOCK) as other:
+        reading = asyncio.ensure_future(book.change_no())
+        waited = await waits_for_lock(other, reading.done)
+    await reading
+    assert waited
+    await book.aclose()

@@ -18,6 +18,9 @@ CANARIES = {
     "a queue that takes everything": ("due_deliveries", ("ranked.place <= ", "0 * ranked.place <= "), 1),
     "retries without their pause": ("due_deliveries", ("next_at_us <= ", "0 * next_at_us <= "), 2),
     "sent and sent again": ("save_delivery_results", ("= 'waiting'", "<> ''"), 2),
+    "codes that can be guessed": ("try_phone_codes", ("AND c.tries < r.max_tries", ""), -2),
+    "codes that never end": ("try_phone_codes", ("AND c.ends_at_us > r.now_us", ""), -2),
+    "START that opens everything": ("unblock_addresses", (" AND r.reason IN ('', blocked_addresses.reason)", ""), -3),
     "an inbox that forgets": (
         "add_inbox",
         ("DO NOTHING", "(source, message_id) DO UPDATE SET received_at_us = 0"),

@@ -20,6 +20,7 @@ TOGETHER: Final[dict[str, tuple[str, dict[str, Any]]]] = {
     "one_offer_per_booking": ("offers", {"booking_id": "b"}),
     "one_open_offer_per_entry": ("offers", {"entry_id": "e", "offer_state": "open"}),
     "one_live_payment_per_booking": ("payments", {"booking_id": "b", "payment_state": "open"}),
+    "one_payment_account_per_organiser": ("payment_accounts", {"organiser_id": "o", "ended_at_us": 0}),
     "sale_signups_once": ("sale_signups", {"event_id": "e", "purpose": "notice", "email": "a@x.org"}),
     "one_account_per_address": ("staff", {"email": "a@x.org"}),
     "one_transfer_per_ticket": ("ticket_transfers", {"ticket_id": "t", "transfer_state": "sent"}),
@@ -43,6 +44,7 @@ TOGETHER: Final[dict[str, tuple[str, dict[str, Any]]]] = {
 }
 # values that columns with a CHECK take
 ALLOWED: Final = {
+    "account_state": "active",
     "active": 1,
     "state": "held",
     "return_state": "void",

@@ -2,13 +2,15 @@
 
 A task that is awaited gives its error to whoever awaits it. Every other task is started here: its failure is counted
 and logged under the name of its job (`core.failures`). `hear_event_loop` does the same for what is reported to the
-event loop itself: tasks whose error nobody read, callbacks and transports that failed.
+event loop itself: tasks whose error nobody read, callbacks and transports that failed. `carry_out` is between the two:
+somebody awaits the work, and it goes on when that one is cancelled.
 """
 
 import asyncio
 import contextlib
+import functools
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from frontrow.core.failures import failures_here, failures_of, job_name
 
@@ -16,7 +18,9 @@ FIRST_PAUSE_S: Final = 0.5
 LONGEST_PAUSE_S: Final = 30.0
 EVENT_LOOP: Final = "event loop"  # the job of what no job is named for
 
-_running: set["asyncio.Task[None]"] = set()  # the event loop itself keeps no task alive
+Result = TypeVar("Result")
+
+_running: set["asyncio.Task[Any]"] = set()  # the event loop itself keeps no task alive
 
 
 def start_task(work: Coroutine[Any, Any, Any], job: str, **ids: object) -> "asyncio.Task[None]":
@@ -32,7 +36,25 @@ def start_loop(run: Callable[[], Awaitable[Any]], job: str, **ids: object) -> "a
     return _start(keep_running(run, job, ids=ids), job)
 
 
-def _start(work: Coroutine[Any, Any, None], job: str) -> "asyncio.Task[None]":
+async def carry_out(work: Coroutine[Any, Any, Result], job: str) -> Result:
+    """Await `work`, which is done to its end also if the caller is cancelled meanwhile.
+
+    Its error goes to the caller. If that one is gone, the error is noted as a failure of `job`.
+    """
+    task = _start(work, job)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        task.add_done_callback(functools.partial(_note_unread, job))
+        raise
+
+
+def _note_unread(job: str, task: "asyncio.Task[Any]") -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        failures_of(task.get_loop()).note(job, error)
+
+
+def _start(work: Coroutine[Any, Any, Result], job: str) -> "asyncio.Task[Result]":
     task = asyncio.get_running_loop().create_task(work, name=job)
     _running.add(task)
     task.add_done_callback(_running.discard)

@@ -8,6 +8,7 @@ back. Tests use `frontrow.testing.clock.ManualClock`.
 import time
 from typing import Protocol, runtime_checkable
 
+from frontrow.core.errors import ConfigError
 from frontrow.core.forks import fork_safe_lock
 
 US_PER_S = 1_000_000
@@ -75,4 +76,8 @@ class SteadyClock:
 
 def steady(clock: Clock) -> Clock:
     """`clock` itself if it can never go back, else a `SteadyClock` around it."""
+    if not callable(clock):
+        raise ConfigError(
+            f"clock must be a function that returns microseconds since 1970, not {clock!r}", param="clock"
+        )
     return clock if isinstance(clock, SystemClock | SteadyClock) else SteadyClock(clock)

@@ -44,6 +44,43 @@ LIMITS_SHARED_AGAIN = LogLine(
     "The limit store answers again. All servers count together.",
     text="limit store %(store)s answers again",
 )
+LIMITS_SHEDDING = LogLine(
+    "limits_shedding",
+    "limits",
+    "limiter at_once",
+    "An adaptive limit or the overload gate begins to refuse requests: more come than can be served at once.",
+    level=logging.WARNING,
+    text="%(limiter)s sheds requests: at most %(at_once)s are served at once",
+)
+LIMITS_SHEDDING_OVER = LogLine(
+    "limits_shedding_over",
+    "limits",
+    "limiter at_once",
+    "The adaptive limit or the overload gate has refused nobody for five seconds.",
+    text="%(limiter)s sheds no more requests: %(at_once)s may be served at once",
+)
+LIMIT_RULES_TAKEN = LogLine(
+    "limit_rules_taken",
+    "limits",
+    "book version rules",
+    "This server has put a version of the shared rule book in force.",
+    text="rule book %(book)s: version %(version)s with %(rules)s rules is in force",
+)
+LIMIT_RULES_KEPT = LogLine(
+    "limit_rules_kept",
+    "limits",
+    "book version problem",
+    "The shared rule book could not be read, or this server cannot take it. The rules that were in force stay.",
+    level=logging.WARNING,
+    text="rule book %(book)s: the rules of version %(version)s stay: %(problem)s",
+)
+LIMIT_SHADOW_REFUSED = LogLine(
+    "limit_shadow_refused",
+    "limits",
+    "rule refusals",
+    "A shadow rule would have refused so many requests since the last such line, which is at least a minute ago.",
+    text="shadow rule %(rule)s would have refused %(refusals)s requests",
+)
 JOB_FAILED = LogLine(
     "job_failed",
     "jobs",

@@ -1,14 +1,15 @@
 """The algorithms as pure functions: (quota, state, now_us, cost) -> (RuleVerdict, new state or None).
 
-They are the specification. Four other places compute the same, and differential tests compare them all
-(tests/limits/test_differential.py). `python -m bench.limits_shortcuts` measures what each is needed for, in µs per
-check with a sliding counter:
+They are the specification, and SQLite is decided by them. Five other places compute the same, and differential tests
+compare them all (tests/limits/test_differential.py). `python -m bench.limits_shortcuts` measures what each is needed
+for, in µs per check with a sliding counter:
 
 | where | needed for | costs | without it |
 |---|---|---|---|
 | algorithms.py | every operation, every case: the meaning of the others | 1.30 | |
 | stores/_kernel.pyx | checks in memory, if there was a C compiler | 0.09 | 0.73 (plain checks) |
 | stores/plain_checks.py | the same without a compiler | 0.73 | 1.30; a log is copied at each check |
+| stores/sql/postgresql.sql | decisions in PostgreSQL, atomic for all servers | bench.limits_sql | three round trips |
 | stores/lua | decisions in Redis, atomic for all servers | 4.13 of the server | a lock and two round trips |
 | stores/lua/fast | the check that nearly every check is | 2.47 of the server | 4.13 of the server |
 
@@ -27,7 +28,7 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from math import ceil, floor
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from frontrow.limits.quota import DAY_US, EXACT, Quota
 
@@ -169,13 +170,14 @@ def _bucket_with_total(quota: Quota, state: State, now_us: int, cost: int) -> Ve
 
 def _with_total(quota: Quota, at_us: int, owed: int, total: int, since: int) -> State:
     """A state with its total, unless that says no more than the debt."""
-    left = total - _drained_parts(quota, at_us - since)
+    left = total - drained_parts(quota, at_us - since)
     if left <= _parts(owed, quota.drip[1], floor):
         return (at_us, owed)
     return (at_us, owed, total, since) if total < MOST_TOTAL else (at_us, owed, left, at_us)
 
 
-def _drained_parts(quota: Quota, elapsed_us: int) -> int:
+def drained_parts(quota: Quota, elapsed_us: int) -> int:
+    """What drains of a bucket's total in some time."""
     leak, unit = quota.drip
     return _parts(min(elapsed_us, 2 * EXACT // leak) * leak, unit, floor)
 
@@ -255,7 +257,17 @@ def _add_to_total(total_and_since: Sequence[int], units: int) -> Sequence[int]:
     return (max(0, total + units * PARTS), since)
 
 
-def carry_over(quota: Quota, written_under: Quota, state: State) -> State:
+class BucketQuota(Protocol):
+    """What the state of a bucket depends on: how much it holds, and its drip (leak, unit)."""
+
+    @property
+    def capacity(self) -> int: ...
+
+    @property
+    def drip(self) -> tuple[int, int]: ...
+
+
+def carry_over(quota: Quota, written_under: BucketQuota, state: State) -> State:
     """What a state means under another quota of the same kind of algorithm and the same period.
 
     A window's counts and a log's times mean the same under any limit. The units a bucket owes stay owed. What a smaller
@@ -273,7 +285,7 @@ def carry_over(quota: Quota, written_under: Quota, state: State) -> State:
     total, since = more or (0, then)
     if owed > full:
         owed, total, since = full, max(total, _parts(debt, old_unit, ceil)), then
-    left = total - _drained_parts(quota, then - since)
+    left = total - drained_parts(quota, then - since)
     if left > 0:
         whole, part = divmod(left, PARTS)
         owed = max(owed, min(full, whole * unit + ceil(part / PARTS * unit)))

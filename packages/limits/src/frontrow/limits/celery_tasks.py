@@ -20,6 +20,7 @@ from celery import Task, current_task
 from celery.exceptions import Reject, Retry
 
 from frontrow.core.errors import ConfigError
+from frontrow.limits.durations import check_seconds
 from frontrow.limits.limiter import Limiter
 from frontrow.limits.options import LimiterOptions
 from frontrow.limits.quota import Decision, Quota, Rule, Throttled
@@ -28,6 +29,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 EVERYBODY = "everybody"
+LONGEST_WAIT_S = 30 * 86_400
 SINCE_HEADER = "frontrow_waiting_since_s"  # when the task was refused for the first time
 ALLOWED_HEADER = "frontrow_allowed"  # the task was allowed with a delay, which is now over
 SPREAD = 0.1  # tasks that were refused together come back over this share of their wait
@@ -57,9 +59,7 @@ def limited_task(
             f"key must be a function of the task's arguments, like key=lambda user_id: user_id; not {key!r}",
             param="key",
         )
-    if not isinstance(give_up_after_s, int | float) or not 0 <= give_up_after_s <= 30 * 86_400:
-        message = f"give_up_after_s must be from 0 to 2592000 seconds, like 3600; not {give_up_after_s!r}"
-        raise ConfigError(message, param="give_up_after_s")
+    check_seconds("give_up_after_s", give_up_after_s, 0, LONGEST_WAIT_S, example=3600)
     if isinstance(limits, Limiter) and (limiter_options or name):
         raise ConfigError("a ready Limiter takes no further options; give them to the Limiter")
 

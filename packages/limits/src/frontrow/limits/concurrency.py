@@ -18,13 +18,17 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self, Unpack
 
+from frontrow.core.background_tasks import carry_out
 from frontrow.core.clock import US_PER_S, Clock, SystemClock, steady
 from frontrow.core.errors import ConfigError
+from frontrow.core.failures import failures_here
 from frontrow.core.forks import begin_in_child, fork_safe_lock
+from frontrow.limits.durations import check_seconds
 from frontrow.limits.keys import Key, rule_key
-from frontrow.limits.options import StoreOptions
+from frontrow.limits.options import StoreOptions, check_options
 from frontrow.limits.permit_renewal import Renewals
 from frontrow.limits.quota import ON_STORE_DOWN, Decision, InvalidQuota, OnStoreDown, Quota, Rule, StoreDown, Throttled
+from frontrow.limits.stores.deadline import check_deadline
 from frontrow.limits.stores.permits import (
     COUNT,
     RELEASE,
@@ -36,12 +40,17 @@ from frontrow.limits.stores.permits import (
     PermitRequest,
     PermitStore,
 )
-from frontrow.limits.stores.protocol import DEFAULT_PREFIX, check_deadline, check_prefix, names_memory
+from frontrow.limits.stores.protocol import DEFAULT_PREFIX, check_prefix, names_memory, names_sql
 from frontrow.limits.waiting_line import check_timeout
 
 MAX_AT_ONCE = 1_000_000
+_OPTIONS = (
+    *("at_once", "name", "store", "ttl_s", "max_hold_s", "max_waiting", "on_store_down", "deadline_s", "clock"),
+    *("prefix", "credential_provider"),
+)
 MAX_WAIT_S = 3600.0  # of an acquire without a timeout
 FIRST_POLL_S, LAST_POLL_S = 0.01, 0.1  # how often the first in line asks the store, and how often the others do
+RELEASES = "permit releases"  # the job of what is given back
 RENEWALS_PER_TTL = 3  # two renewals may fail before a permit ends
 RETRY_HINT_US = US_PER_S  # nobody knows when a permit is released, so a refusal suggests this
 _TEXT = re.compile(r"\s*(\d+)(?:\s+at\s+once)?\s*", re.IGNORECASE)
@@ -318,22 +327,26 @@ class ConcurrencyLimiter:
 
     def _leave(self, request: PermitRequest) -> None:
         """Release the permit of `request`, or its place in line."""
-        with contextlib.suppress(StoreDown):  # then it ends by itself
+        try:
             self._store.apply(request._replace(op=RELEASE))
+        except StoreDown as error:  # then it ends by itself
+            failures_here().note(RELEASES, error)
         self._waiters.wake_next(request)
 
     async def _aleave(self, request: PermitRequest) -> None:
         """`_leave` for asyncio. Completes even if the caller is cancelled meanwhile."""
-        await asyncio.shield(self._arelease_in_store(request))
+        await carry_out(self._arelease_and_wake(request), RELEASES)
+
+    async def _arelease_and_wake(self, request: PermitRequest) -> None:
+        try:
+            await self._store.aapply(request._replace(op=RELEASE))
+        except StoreDown as error:  # then it ends by itself
+            failures_here().note(RELEASES, error)
         self._waiters.wake_next(request)
 
-    async def _arelease_in_store(self, request: PermitRequest) -> None:
-        with contextlib.suppress(StoreDown):  # then it ends by itself
-            await self._store.aapply(request._replace(op=RELEASE))
-
     def _deadline_us(self, timeout_s: float | None) -> int:
-        if timeout_s is not None and check_timeout(timeout_s) < 0:
-            raise ConfigError(f"timeout_s must be 0 or more seconds, like 2.0; not {timeout_s!r}", param="timeout_s")
+        if timeout_s is not None:
+            check_timeout(timeout_s)
         return self._clock() + round(min(MAX_WAIT_S if timeout_s is None else timeout_s, MAX_WAIT_S) * US_PER_S)
 
     def _pause_s(self, answer: PermitAnswer, deadline_us: int) -> float:
@@ -404,9 +417,7 @@ def _parse_at_once(at_once: int | str) -> int:
 
 
 def _to_us(name: str, seconds: float, low_s: float, high_s: float) -> int:
-    if not isinstance(seconds, int | float) or not low_s <= seconds <= high_s:
-        raise ConfigError(f"{name} must be from {low_s} to {high_s} seconds, not {seconds!r}", param=name)
-    return round(seconds * US_PER_S)
+    return round(check_seconds(name, seconds, low_s, high_s) * US_PER_S)
 
 
 def _open_store(
@@ -417,15 +428,14 @@ def _open_store(
         message = f"on_store_down must be one of {', '.join(ON_STORE_DOWN)}, not {on_store_down!r}"
         raise ConfigError(message, param="on_store_down")
     check_deadline(deadline_s)
-    unknown = set(options) - {"prefix", "credential_provider"}
-    if unknown:
-        message = f"a concurrency limiter takes the options prefix and credential_provider, not {min(unknown)!r}"
-        raise ConfigError(message, param=min(unknown))
+    check_options("a concurrency limiter", options, _OPTIONS)
     if hasattr(given, "aapply"):
         return given  # type: ignore[no-any-return]  # one of your own
     if names_memory(given):
         check_prefix(options.get("prefix", DEFAULT_PREFIX))
         return MemoryPermits(clock)
+    if names_sql(given):
+        raise ConfigError("permits are kept in memory or in Redis, not in a SQL store", param="store")
     if name is None:
         message = (
             "a concurrency limiter in Redis needs a name, like name='uploads': all of one name share their permits"

@@ -24,33 +24,19 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from frontrow.core.errors import ConfigError, InvalidInput
+from frontrow.core.errors import ConfigError
 from frontrow.core.settings_loader import load, read_toml, setting
 from frontrow.limits.http.body_parts import DEFAULT_MAX_BODY_BYTES
 from frontrow.limits.http.headers import DIALECTS, RESETS
-from frontrow.limits.metrics import RefusalLog
-from frontrow.limits.quota import ON_STORE_DOWN, Quota
+from frontrow.limits.quota import ON_STORE_DOWN
+from frontrow.limits.refusal_log import RefusalLog
+from frontrow.limits.rule_tables import RULE_FIELDS, rules_of_table
 from frontrow.limits.rules import RequestRule, RuleBook, RuleSet
+from frontrow.limits.shared_rules import SharedRules
 from frontrow.limits.tiers import Tiers
 
 RULE_VARIABLE = "FRONTROW_LIMITS_RULE_"
 FILE_VARIABLE = "FRONTROW_LIMITS_FILE"
-_RULE_FIELDS: dict[str, tuple[type, str]] = {  # field -> (type in TOML, a valid value)
-    "name": (str, '"holds"'),
-    "quota": (str, '"10/minute"'),
-    "algorithm": (str, '"token_bucket"'),
-    "burst": (int, "20"),
-    "key": (list, '["user", "endpoint"]'),
-    "methods": (list, '["POST"]'),
-    "paths": (list, '["/events/{event}/holds"]'),
-    "except_paths": (list, '["/health"]'),
-    "tiers": (dict, '{ vip = "100/minute" }'),
-    "shadow": (bool, "true"),
-    "lease": (int, "100"),
-    "on_store_down": (str, '"local"'),
-    "on_missing": (str, '"ip"'),
-    "statuses": (list, "[401, 403]"),
-}
 
 
 @dataclass(frozen=True)
@@ -71,6 +57,7 @@ class LimitsSettings:
     reset: str = setting("epoch", choices=RESETS)
     log_per_second: int = setting(5, low=0, high=10_000)
     record_refusals: bool = setting(False)
+    rule_book: str = setting("", example="shop")  # the shared rule book whose rules replace those of the file
 
 
 @dataclass(frozen=True)
@@ -84,10 +71,12 @@ class LimitsConfig:
     book: RuleBook
     identify: Mapping[str, str] = field(default_factory=dict)
     tiers: Tiers = field(default_factory=Tiers)
+    shared_rules: SharedRules | None = None
+    """The rule book in the store, if `rule_book` names one. The file's rules hold until it has been read."""
 
     def middleware_options(self) -> dict[str, Any]:
         """The arguments of a middleware."""
-        own = ["deadline_ms", "log_per_second"]  # they have another form below
+        own = ["deadline_ms", "log_per_second", "rule_book"]  # they have another form
         if not self.settings.record_refusals:  # a store in memory does not know it
             own.append("record_refusals")
         options: dict[str, Any] = {each.name: getattr(self.settings, each.name) for each in fields(self.settings)}
@@ -120,7 +109,10 @@ def load_config(path: str | Path | None = None, *, env: Mapping[str, str] | None
     tiers = Tiers(latest.members, part=parts_with_tiers(latest.rules), store=latest.settings.store)
     book = RuleBook(latest.rules, read=read_again)
     book.follow(lambda _: lambda: tiers.assign(latest.members, parts_with_tiers(latest.rules)))  # with the rules
-    return LimitsConfig(latest.settings, book, latest.identify, tiers)
+    shared = None
+    if latest.settings.rule_book:
+        shared = SharedRules(book, store=latest.settings.store, name=latest.settings.rule_book)
+    return LimitsConfig(latest.settings, book, latest.identify, tiers, shared)
 
 
 class LimitsFile(NamedTuple):
@@ -154,7 +146,7 @@ def read_limits(
     settings = load(LimitsSettings, "limits", tables={"limits": table}, env=plain)
     rules = [{**(defaults or {}), **row} if isinstance(row, dict) else row for row in rules]
     rows = enumerate(_overridden(rules, env))
-    parsed = [rule for index, row in rows for rule in _rules(row, f"{path}: limits.rules[{index}]")]
+    parsed = [rule for index, row in rows for rule in rules_of_table(row, f"{path}: limits.rules[{index}]")]
     RuleSet(parsed)  # checks that names are unique and patterns are valid
     return LimitsFile(settings, identify, parsed, _members(tiers, parsed, f"{path}: limits.tiers"))
 
@@ -207,7 +199,7 @@ def _overridden(rows: list[Any], env: Mapping[str, str]) -> list[Any]:
     for variable in sorted(name for name in env if name.startswith(RULE_VARIABLE)):
         prefix = max((p for p in by_prefix if variable.startswith(p)), key=len, default=None)
         name = variable[len(prefix) :].lower() if prefix else ""
-        if prefix is None or name not in _RULE_FIELDS or name in ("name", "tiers"):
+        if prefix is None or name not in RULE_FIELDS or name in ("name", "tiers"):
             valid = ", ".join(f"{p}QUOTA" for p in by_prefix)
             raise ConfigError(f"{variable} fits no rule or field; valid: {valid}", param=variable)
         by_prefix[prefix][name] = _from_text(name, env[variable], variable)
@@ -215,7 +207,7 @@ def _overridden(rows: list[Any], env: Mapping[str, str]) -> list[Any]:
 
 
 def _from_text(name: str, text: str, variable: str) -> object:
-    kind, example = _RULE_FIELDS[name]
+    kind, example = RULE_FIELDS[name]
     try:
         if kind is bool:
             return {"true": True, "1": True, "false": False, "0": False}[text.lower()]
@@ -225,56 +217,3 @@ def _from_text(name: str, text: str, variable: str) -> object:
         return kind(text)
     except (ValueError, KeyError):
         raise ConfigError(f"{variable} must be like {example}, not {text!r}", param=variable) from None
-
-
-def _rules(row: object, where: str) -> list[RequestRule]:
-    """The rules of one table: one per quota of its text. Several are called `name-1`, `name-2`."""
-    table = _checked_table(row, where)
-    options: dict[str, Any] = {name: table[name] for name in ("algorithm", "burst") if name in table}
-    quotas = _quotas(table["quota"], options, f"{where}.quota")
-    tiers = {tier: _quotas(text, options, f"{where}.tiers.{tier}") for tier, text in table.get("tiers", {}).items()}
-    for tier, of_tier in tiers.items():
-        if len(of_tier) != len(quotas):
-            message = f"{where}.tiers.{tier} needs as many quotas as the rule: {len(quotas)}, not {len(of_tier)}"
-            raise ConfigError(message, param="tiers")
-    rest: dict[str, Any]
-    lists = ("key", "methods", "paths", "except_paths", "statuses")
-    rest = {name: tuple(table[name]) for name in lists if name in table}
-    rest |= {name: table[name] for name in ("shadow", "lease", "on_store_down", "on_missing") if name in table}
-    name = table["name"]
-    try:
-        return [
-            RequestRule(
-                name if len(quotas) == 1 else f"{name}-{at + 1}",
-                quota,
-                tiers={tier: of_tier[at] for tier, of_tier in tiers.items()},
-                **rest,
-            )
-            for at, quota in enumerate(quotas)
-        ]
-    except (ConfigError, InvalidInput) as error:
-        raise ConfigError(f"{where}: {error.message}", param=error.param) from error
-
-
-def _checked_table(row: object, where: str) -> dict[str, Any]:
-    """`row` if it has the fields of a rule, with the right types."""
-    if not isinstance(row, dict):
-        raise ConfigError(f'{where} must be a table with name and quota, like name = "holds"')
-    for name, value in row.items():
-        if name not in _RULE_FIELDS:
-            raise ConfigError(f"{where}.{name} is not a field of a rule; known: {', '.join(_RULE_FIELDS)}", param=name)
-        kind, example = _RULE_FIELDS[name]
-        items = value if isinstance(value, list) else value.values() if isinstance(value, dict) else ()
-        if type(value) is not kind or not all(type(item) is (int if name == "statuses" else str) for item in items):
-            raise ConfigError(f"{where}.{name} must be like {name} = {example}, not {value!r}", param=name)
-    for name in ("name", "quota"):
-        if name not in row:
-            raise ConfigError(f"{where}.{name} is missing; add {name} = {_RULE_FIELDS[name][1]}", param=name)
-    return row
-
-
-def _quotas(text: str, options: dict[str, Any], where: str) -> tuple[Quota, ...]:
-    try:
-        return Quota.parse_all(text, **options)
-    except (ConfigError, InvalidInput) as error:
-        raise ConfigError(f"{where}: {error.message}", param=error.param) from error

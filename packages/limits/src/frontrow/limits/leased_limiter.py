@@ -24,8 +24,12 @@ from frontrow.core.background_tasks import start_task
 from frontrow.core.clock import US_PER_S, Clock, SystemClock, steady
 from frontrow.core.forks import begin_in_child
 from frontrow.limits.lease_size import lease_of
-from frontrow.limits.limiter import DEFAULT_DEADLINE_S, Limiter
-from frontrow.limits.quota import MAX_PERIOD_US, Decision, Quota, Rule
+from frontrow.limits.limiter import Limiter
+from frontrow.limits.limiters_in_use import note_limiter
+from frontrow.limits.options import LimiterOptions, check_options
+from frontrow.limits.quota import MAX_PERIOD_US, Decision, InvalidQuota, Quota, Rule
+from frontrow.limits.rules import RuleLike, to_rules
+from frontrow.limits.stores.deadline import DEFAULT_DEADLINE_S
 
 _new: Any = tuple.__new__  # builds a named tuple at half the cost of calling its class
 log = logging.getLogger("frontrow.limits")
@@ -63,12 +67,15 @@ class _BusyKey:
             self.alarm = None
 
 
+_OPTIONS = ("rule", "lease", "shared_key", "stats", *LimiterOptions.__annotations__)
+
+
 class LeasedLimiter:
     """One rule for all processes at a shared store. Create it once per process. Its callers share an event loop."""
 
     def __init__(
         self,
-        rule: Rule,
+        rule: RuleLike,
         *,
         store: Any,
         lease: int | None = None,
@@ -78,6 +85,11 @@ class LeasedLimiter:
         **options: Any,
     ) -> None:
         """`shared_key` makes the key in the store, for those that must not stand there, like addresses."""
+        check_options("a leased limiter", options, _OPTIONS)
+        rules = to_rules(rule)
+        if len(rules) > 1:
+            raise InvalidQuota(f"a leased limiter has one rule, not {len(rules)}; make one for each", param="rule")
+        rule = rules[0]
         quota = rule.quota
         self.lease = lease_of(quota) if lease is None else quota.check_cost(lease)
         self._rule = rule
@@ -94,6 +106,22 @@ class LeasedLimiter:
         self.shared = Limiter(rule, store=store, clock=clock, deadline_s=deadline_s, **options)
         begin_in_child(self._begin)
         self._begin()
+        note_limiter(self)
+
+    def switch(self, clock: Clock | None) -> Callable[[], None]:
+        """For tests: count in memory, from nothing, on this clock; None: allow everything. The result switches back."""
+        before = dict(vars(self))
+        backs = [self._free.switch(clock), self.shared.switch(clock)]
+        self._check_free = self._free.check
+        self._clock = self._clock if clock is None else steady(clock)
+        self._begin()
+
+        def switch_back() -> None:
+            for back in backs:
+                back()
+            vars(self).update(before)
+
+        return switch_back
 
     def _begin(self) -> None:
         """Begin without busy keys. What they owe in a forked child's copy, the parent charges."""

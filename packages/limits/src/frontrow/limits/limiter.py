@@ -8,19 +8,21 @@ Each operation exists twice, blocking (`check`) and for asyncio (`acheck`). Both
 
 import functools
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, Unpack
 
 from frontrow.core.clock import Clock, SystemClock, steady
 from frontrow.limits.keys import Key, pack_parts, rule_key
-from frontrow.limits.options import StoreOptions
+from frontrow.limits.limiters_in_use import note_limiter
+from frontrow.limits.options import LimiterOptions, StoreOptions, check_options
 from frontrow.limits.quota import Decision, InvalidKey, OnStoreDown, Rule, check_time
 from frontrow.limits.refusal_cache import RefusalCache
 from frontrow.limits.reservations import Reservation
 from frontrow.limits.rules import RuleLike, to_rules
 from frontrow.limits.stats import Stats
-from frontrow.limits.stores.from_url import open_store
+from frontrow.limits.stores.deadline import DEFAULT_DEADLINE_S, check_deadline
+from frontrow.limits.stores.from_url import open_memory_store, open_store
 from frontrow.limits.stores.protocol import (
     CHARGE,
     CHECK,
@@ -32,9 +34,10 @@ from frontrow.limits.stores.protocol import (
     StoreRequest,
     StoreResult,
 )
+from frontrow.limits.stores.unlimited import UnlimitedStore
 from frontrow.limits.waiting_line import WaitingLines, aacquire, acquire
 
-DEFAULT_DEADLINE_S = 0.025
+_OPTIONS = ("rules", "stats", *LimiterOptions.__annotations__)
 _new: Any = tuple.__new__  # builds a named tuple at half the cost of calling its class
 
 
@@ -52,10 +55,11 @@ class Limiter:
         stats: Stats | None = None,
         **store_options: Unpack[StoreOptions],
     ) -> None:
+        if store_options:
+            check_options("a limiter", store_options, _OPTIONS)
         self.rules = to_rules(rules)
+        check_deadline(deadline_s)
         self.stats = stats or Stats([rule.name for rule in self.rules])
-        self._raw_clock: Clock = clock or SystemClock()
-        self._clock = steady(self._raw_clock)
         self._slots: list[QuotaSlot] = []
         self._slot_of_tier: list[dict[str, int]] = []
         for rule in self.rules:
@@ -65,17 +69,41 @@ class Limiter:
             self._slots += [QuotaSlot(rule, tier, quota) for tier, quota in variants.items()]
         self._uses_whole_key = all(rule.per is None and not rule.tiers for rule in self.rules)
         self._default_slots = tuple(of[""] for of in self._slot_of_tier)
-        self._store: Store = (
+        self._raw_clock: Clock = clock or SystemClock()
+        self._clock = steady(self._raw_clock)
+        opened: Store = (
             store  # one of your own
             if hasattr(store, "adecide")
             else open_store(store, self._slots, self._clock, self.stats, on_store_down, deadline_s, {**store_options})
         )
-        self._tag_parts = self._store.tag_parts
-        cache: RefusalCache | None = getattr(self._store, "refusal_cache", None) if self._uses_whole_key else None
+        self._use_store(opened)
+        note_limiter(self)
+
+    def _use_store(self, store: Store) -> None:
+        self._store = store
+        self._tag_parts = store.tag_parts
+        cache: RefusalCache | None = getattr(store, "refusal_cache", None) if self._uses_whole_key else None
         self._cached_refusals = cache.by_key if cache is not None else None
         self._find_refusal = cache.find if cache is not None else _find_nothing
         self._lines = WaitingLines()
         self._install_fast_path()
+
+    def switch(self, clock: Clock | None) -> Callable[[], None]:
+        """For tests: count in memory, from nothing, on this clock; None: allow everything. The result switches back."""
+        before = dict(vars(self))
+        vars(self).pop("check", None)
+        vars(self).pop("acheck", None)
+        self.stats = Stats([rule.name for rule in self.rules])
+        if clock is not None:
+            self._raw_clock, self._clock = clock, steady(clock)
+        self._use_store(UnlimitedStore(self._slots) if clock is None else open_memory_store(self._slots, self._clock))
+
+        def switch_back() -> None:
+            for name in ("check", "acheck"):
+                vars(self).pop(name, None)
+            vars(self).update(before)
+
+        return switch_back
 
     # -- operations ----------------------------------------------------------------------------------------------
 

@@ -1,29 +1,22 @@
 """Metrics per rule: allowed, refused, would have refused (shadow), store errors and latency.
 
 Counters are plain integers, so counting costs nanoseconds and needs no library. With prometheus-client installed,
-`register()` lets a scrape read them; nothing is copied before that. A refusal also writes a log line, at most a few per
-second and rule. It has a keyed hash in place of the client's key: lines of one client belong together, but a line does
-not reveal the person.
+`register()` lets a scrape read them; nothing is copied before that.
 """
 
-import json
-import logging
-import secrets
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import weakref
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 from frontrow.core.errors import ConfigError
-from frontrow.core.forks import fork_safe_lock
 from frontrow.limits.quota import Decision
 from frontrow.limits.stats import RuleStats, Stats
 
 if TYPE_CHECKING:
     from prometheus_client.registry import CollectorRegistry
 
-log = logging.getLogger("frontrow.limits")
+    from frontrow.limits.rules import RuleBook
 
 MAX_ROUTES = 10_000
 MAX_FOLLOWED = 4  # limiters whose counters are read live; after four replacements no request uses the oldest any more
@@ -51,6 +44,7 @@ class LimitMetrics:
         self._past: dict[str, RuleStats] = {}
         self.latency: dict[str, RuleLatency] = {}
         self.routes: dict[tuple[str, str], RuleStats] = {}  # of limits that count each endpoint by itself
+        self.books: weakref.WeakSet[RuleBook] = weakref.WeakSet()
 
     def count_route(self, decision: Decision, endpoint: str) -> None:
         """Count a decision of a limit that several endpoints have, for this endpoint."""
@@ -95,6 +89,10 @@ class LimitMetrics:
             for name, counts in total.items()
         }
 
+    def shadow_refusals(self) -> dict[str, int]:
+        """What shadow rules would have refused, by rule."""
+        return {name: counts["shadow_refused"] for name, counts in self.snapshot().items() if counts["shadow_refused"]}
+
     def register(self, registry: "CollectorRegistry | None" = None) -> None:
         """Register these counters with Prometheus (in the default registry unless another is given)."""
         try:
@@ -119,7 +117,7 @@ class _Collector:
         self._metrics = metrics
 
     def collect(self) -> Iterator[Any]:
-        from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 
         decisions = CounterMetricFamily("frontrow_limits_decisions", "Decisions by outcome", labels=["rule", "outcome"])
         errors = CounterMetricFamily(
@@ -140,7 +138,14 @@ class _Collector:
         for (rule, endpoint), of_route in list(self._metrics.routes.items()):
             routes.add_metric([rule, endpoint, "allowed"], of_route.allowed)
             routes.add_metric([rule, endpoint, "refused"], of_route.refused)
-        yield from (decisions, errors, latency, routes)
+        version = GaugeMetricFamily("frontrow_limits_rule_book_version", "The version of the shared rules in force")
+        failures = CounterMetricFamily(
+            "frontrow_limits_rule_book_failures", "How often the shared rules could not be read or taken"
+        )
+        for book in list(self._metrics.books):
+            version.add_metric([], book.version)
+            failures.add_metric([], book.failures)
+        yield from (decisions, errors, latency, routes, *((version, failures) if self._metrics.books else ()))
 
 
 def _cumulative(latency: Sequence[int]) -> list[tuple[str, float]]:
@@ -150,44 +155,3 @@ def _cumulative(latency: Sequence[int]) -> list[tuple[str, float]]:
         total += number
         buckets.append((str((1 << power + 10) / 1e9), float(total)))
     return [*buckets, ("+Inf", float(sum(latency)))]
-
-
-class RefusalLog:
-    """Writes one structured line per refusal, at most `per_second` per second and rule. It counts the rest."""
-
-    def __init__(
-        self,
-        per_second: int = 5,
-        *,
-        hash_key: bytes | None = None,
-        monotonic_s: Callable[[], float] = time.monotonic,
-        max_rules: int = 10_000,
-    ) -> None:
-        self._per_second = per_second
-        self._hash_key = hash_key or secrets.token_bytes(16)
-        self._monotonic_s = monotonic_s
-        self._max_rules = max_rules
-        self._lock = fork_safe_lock()
-        self._seen: dict[str, tuple[int, int]] = {}  # rule -> (second, lines written or suppressed in it)
-
-    def write(self, rule: str, key: str | Mapping[str, str], **about: object) -> None:
-        """Log a refusal, unless this second already has enough of them."""
-        second = int(self._monotonic_s())
-        with self._lock:
-            then, count = self._seen.get(rule, (second, 0))
-            suppressed = max(0, count - self._per_second) if then != second else 0
-            count = 1 if then != second else count + 1
-            if rule in self._seen or len(self._seen) < self._max_rules:
-                self._seen[rule] = (second, count)
-        if count > self._per_second:
-            return
-        fact: dict[str, object] = {"fact": "RequestRefused", "rule": rule, "key_hash": self.hash(key), **about}
-        if suppressed:
-            fact["suppressed"] = suppressed
-        log.warning("%s", json.dumps(fact), extra={"frontrow": fact})
-
-    def hash(self, key: str | Mapping[str, str]) -> str:
-        """A keyed hash of a client's key. The same client has the same hash within this process (or per `hash_key`)."""
-        if not isinstance(key, str):
-            key = "\0".join(f"{part}={value}" for part, value in sorted(key.items()))
-        return blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8, key=self._hash_key).hexdigest()

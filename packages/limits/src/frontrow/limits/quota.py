@@ -20,6 +20,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import InvalidInput, Refused, Unavailable
+from frontrow.limits.given_flags import check_flag
 from frontrow.limits.quota_mistakes import EXAMPLE, quota_mistake, thousands_mistake
 
 T = TypeVar("T")
@@ -349,6 +350,7 @@ class Rule:
             raise InvalidQuota(message, param="on_store_down")
         if bool(self.tiers) != (self.tier_of is not None):
             raise InvalidQuota(f"rule {self.name}: tiers and tier_of come together", param="tiers")
+        check_flag("shadow", shadow, f"rule {name}")
         self._check_lease()
 
     def _check_lease(self) -> None:

@@ -9,10 +9,12 @@ what belongs to an earlier window. If more was used, the rest is charged whether
 to one bucket more than it holds, and nothing is allowed until that has drained. A window has no debt: it is used up.
 
 Only the first settlement counts, whoever makes it: threads and tasks may settle at the same time. Once it is on its way
-to the store it is not taken back. A task that is cancelled meanwhile leaves it to end by itself.
+to the store it is not taken back. A task that is cancelled meanwhile leaves it to end by itself. A reservation belongs
+to the process that made it: in a forked child nothing is settled, whichever way the block ends there.
 """
 
 import asyncio
+import os
 import threading
 from collections.abc import Callable, Sequence
 from types import TracebackType
@@ -39,6 +41,7 @@ class Reservation:
         "_charged_us",
         "_clock",
         "_first",
+        "_process",
         "_request",
         "_settled",
         "_settling",
@@ -66,6 +69,7 @@ class Reservation:
         self._clock = clock
         self._wake = wake
         self._first = threading.Lock()  # taken by the first settlement, and kept
+        self._process = os.getpid()
         self._settled: Decision | None = None
         self._settling: asyncio.Future[StoreResult] | None = None  # on its way to the store
         self.decision = decision
@@ -79,7 +83,7 @@ class Reservation:
         Only the first call counts. Repeating it is harmless, at any time and from any thread.
         """
         request = self._correction(actual, now_us)
-        if self._settled is None and self._first.acquire(blocking=False):
+        if self._may_settle():
             try:
                 self._settled = self._store.decide(request).decision
             except Exception:
@@ -93,13 +97,17 @@ class Reservation:
         if hasattr(self._store, "prepare_check"):  # in memory: nothing to wait for
             return self.settle(actual, now_us)
         request = self._correction(actual, now_us)
-        if self._settled is None and self._first.acquire(blocking=False):
+        if self._may_settle():
             self._settling = asyncio.ensure_future(self._store.adecide(request))
             self._settling.add_done_callback(self._note_settled)
         settling = self._settling
         if settling is not None and settling.get_loop() is asyncio.get_running_loop():
             return (await asyncio.shield(settling)).decision
         return self._settled or (await self._store.adecide(self._look(now_us))).decision
+
+    def _may_settle(self) -> bool:
+        """Whether this is the first settlement, in the process that made the reservation."""
+        return self._settled is None and self._process == os.getpid() and self._first.acquire(blocking=False)
 
     def _note_settled(self, settling: "asyncio.Future[StoreResult]") -> None:
         """A settlement has ended. One that was cancelled with its loop may have been made, so it stays the first."""

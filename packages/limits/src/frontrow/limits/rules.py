@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 from frontrow.core.errors import ConfigError
 from frontrow.core.forks import fork_safe_lock
+from frontrow.limits.given_flags import check_flag
 from frontrow.limits.given_lists import to_list
 from frontrow.limits.paths import PathMatcher, readings
 from frontrow.limits.quota import ON_STORE_DOWN, InvalidQuota, Names, OnStoreDown, Quota, Rule, set_fields
@@ -106,6 +107,7 @@ class RequestRule:
         """Check every field. An error names the field and shows a valid value."""
         where = f"rule {name!r}"
         checked = Rule(name, quota, tiers=tiers, tier_of=str if tiers else None, lease=lease)
+        check_flag("shadow", shadow, where)
         set_fields(
             self,
             name=name,
@@ -207,6 +209,10 @@ class RuleBook:
         self._followers: list[Prepare] = []
         self.current = RuleSet(rules)
         self.generation = 0
+        self.is_shared = False  # whether a `SharedRules` replaces the rules
+        self.version = 0  # in the store, if the book is shared; 0: its own rules
+        self.failures = 0  # how often a shared book could not be read or taken
+        self._observed: list[Callable[[], Mapping[str, int]]] = []
 
     def follow(self, prepare: Prepare) -> None:
         """Call `prepare(rules)` now and before every replacement. Its result is called when all have prepared."""
@@ -223,6 +229,19 @@ class RuleBook:
                 switch()
             self.current = fresh
             self.generation += 1
+
+    def observe(self, shadow_refusals: Callable[[], Mapping[str, int]]) -> None:
+        """Include a counter of what shadow rules would have refused, by rule."""
+        with self._lock:
+            self._observed.append(shadow_refusals)
+
+    def shadow_refusals(self) -> dict[str, int]:
+        """How often each shadow rule would have refused since the process began."""
+        total: dict[str, int] = {}
+        for counts in list(self._observed):
+            for name, refusals in counts().items():
+                total[name] = total.get(name, 0) + refusals
+        return total
 
     def reload(self) -> None:
         """Read the file and the environment again."""

@@ -12,8 +12,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from frontrow.core.errors import ConfigError, InvalidInput
-from frontrow.limits.stores.protocol import DEFAULT_PREFIX, check_prefix, names_memory
+from frontrow.limits.options import check_options
+from frontrow.limits.stores.deadline import check_deadline
+from frontrow.limits.stores.protocol import DEFAULT_PREFIX, check_prefix, names_memory, names_sql
 
+_OPTIONS = ("members", "part", "store", "name", "prefix", "deadline_s", "credential_provider")
 _TIER = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 
@@ -36,15 +39,16 @@ class Tiers:
         **store_options: Any,
     ) -> None:
         check_prefix(prefix)
+        check_deadline(deadline_s)
         if not re.fullmatch(r"[A-Za-z0-9_.:-]{1,64}", name):
             raise ConfigError(f"name must be 1 to 64 letters, digits, _ . : or -, not {name!r}", param="name")
-        unknown = set(store_options) - {"credential_provider"}
-        if unknown:
-            message = f"tiers take the options prefix and credential_provider, not {min(unknown)!r}"
-            raise ConfigError(message, param=min(unknown))
+        check_options("Tiers", store_options, _OPTIONS)
+        if members is not None and not isinstance(members, Mapping):
+            raise ConfigError(f"members must be like {{'user:42': 'gold'}}, not {members!r:.80}", param="members")
         self._put: dict[str, str] = {}
         self._stored = None
-        if not names_memory(store):
+        self._is_fixed = names_sql(store)  # the members of the file count, and cannot be changed while running
+        if not names_memory(store) and not self._is_fixed:
             from frontrow.limits.stores.stored_tiers import StoredTiers
 
             self._stored = StoredTiers(store, name, prefix=prefix, deadline_s=deadline_s, **store_options)
@@ -70,7 +74,7 @@ class Tiers:
 
     async def put(self, client: str, tier: str) -> None:
         """Put a client into a tier. Every server knows it within a second. `StoreDown` if that failed."""
-        client, tier = self._client(client), _checked_tier(tier)
+        client, tier = self._changeable(client), _checked_tier(tier)
         if self._stored is None:
             self._put[client] = tier
         else:
@@ -78,7 +82,7 @@ class Tiers:
 
     async def remove(self, client: str) -> None:
         """Take a client out of the tier it was put into. With a Redis store, `members` decides again."""
-        client = self._client(client)
+        client = self._changeable(client)
         if self._stored is None:
             self._drop(client)
         else:
@@ -86,7 +90,7 @@ class Tiers:
 
     def __setitem__(self, client: str, tier: str) -> None:
         """`put` for blocking code."""
-        client, tier = self._client(client), _checked_tier(tier)
+        client, tier = self._changeable(client), _checked_tier(tier)
         if self._stored is None:
             self._put[client] = tier
         else:
@@ -94,7 +98,7 @@ class Tiers:
 
     def __delitem__(self, client: str) -> None:
         """`remove` for blocking code."""
-        client = self._client(client)
+        client = self._changeable(client)
         if self._stored is None:
             self._drop(client)
         else:
@@ -123,6 +127,13 @@ class Tiers:
         """`close`, and close the connections of the running event loop."""
         if self._stored is not None:
             await self._stored.aclose()
+
+    def _changeable(self, client: str) -> str:
+        if self._is_fixed:
+            raise ConfigError(
+                "a SQL store keeps no tiers; write members into the file, or use a Redis store", param="store"
+            )
+        return self._client(client)
 
     def _client(self, client: str) -> str:
         """The client as a part and its value. So no value can be mistaken for another part's."""

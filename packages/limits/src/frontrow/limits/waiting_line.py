@@ -18,9 +18,11 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from frontrow.core.background_tasks import carry_out
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import InvalidInput
 from frontrow.core.forks import begin_in_child, fork_safe_lock
+from frontrow.limits.durations import is_seconds
 from frontrow.limits.keys import StoreKey
 from frontrow.limits.quota import Decision, Throttled
 
@@ -330,7 +332,7 @@ async def aacquire(limiter: "Limiter", key: "Key", cost: int, timeout_s: float |
                 case CheckAgain():
                     answer = await limiter.acheck(key, cost)
                 case GiveBack():
-                    answer = await limiter.arefund(key, cost)
+                    answer = await carry_out(limiter.arefund(key, cost), "limit refunds")
                 case Sleep(seconds):
                     if inspect.isawaitable(waiting := (sleep or asyncio.sleep)(seconds)):
                         await waiting
@@ -353,8 +355,8 @@ def _deadline_us(limiter: "Limiter", timeout_s: float | None) -> int | None:
 
 def check_timeout(timeout_s: float) -> float:
     """Return `timeout_s` if one can wait for so long, else raise."""
-    if type(timeout_s) is bool or not isinstance(timeout_s, int | float) or timeout_s != timeout_s:
-        message = f"timeout_s must be a number of seconds, like 2.5, or None to wait for ever; not {timeout_s!r:.80}"
+    if not is_seconds(timeout_s) or timeout_s < 0:
+        message = f"timeout_s must be 0 or more seconds, like 2.5, or None to wait for ever; not {timeout_s!r:.80}"
         raise InvalidInput(message, param="timeout_s")
     return timeout_s
 

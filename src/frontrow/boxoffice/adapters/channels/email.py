@@ -48,13 +48,13 @@ def build_email(message: Message, sender: str, sender_name: str = "") -> EmailMe
     email["Message-ID"] = f"<{message.id}@{sender.rpartition('@')[2]}>"
     email["Auto-Submitted"] = "auto-generated"
     email.set_content(message.text)
-    inline = [one for one in message.attachments if one.media_type == "image/png"]
+    inline = [one for one in message.attachments if one.media_type.startswith("image/")]
     if message.html:
         email.add_alternative(message.html, subtype="html")
         page = email.get_payload()[-1]  # type: ignore[index]
         for one in inline:
-            cid = f"<{one.name.removesuffix('.png')}>"
-            page.add_related(one.body, "image", "png", cid=cid, filename=one.name, disposition="inline")  # type: ignore[union-attr]
+            kind, cid = one.media_type.partition("/")[2], f"<{one.name.rpartition('.')[0]}>"
+            page.add_related(one.body, "image", kind, cid=cid, filename=one.name, disposition="inline")  # type: ignore[union-attr]
     for one in message.attachments:
         if one not in inline:
             kind, _, subtype = one.media_type.partition("/")

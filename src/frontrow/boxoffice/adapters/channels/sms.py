@@ -1,14 +1,16 @@
-"""SMS through a provider's HTTP API: one POST per message, with the message's id as idempotency key."""
+"""SMS: the channel, and a provider with a plain HTTP API that takes one POST per message with an idempotency key."""
 
 import asyncio
 from collections.abc import Sequence
-from typing import Final, Protocol
+from typing import Final
 
 import httpx
 
 from frontrow.boxoffice.messages.model.messages import SENT, Message, Outcome
-from frontrow.boxoffice.messages.ports.channels import NoteMessage
-from frontrow.core.errors import Unavailable
+from frontrow.boxoffice.messages.model.phone_numbers import CountryNotServed
+from frontrow.boxoffice.messages.ports.channels import NoteMessage, Sms, SmsProvider
+from frontrow.boxoffice.messages.sms_limits import SmsLimits
+from frontrow.core.errors import FrontrowError, Unavailable
 from frontrow.core.failures import note_failure
 
 TIMEOUT_S: Final = 10.0
@@ -20,14 +22,6 @@ class SmsProviderAway(Unavailable):
     """The SMS provider cannot be reached, or does not take messages for now."""
 
 
-class SmsProvider(Protocol):
-    """Sends SMS."""
-
-    async def send(self, phone: str, text: str, key: str) -> Outcome:
-        """Send one SMS. The same `key` must not send it twice."""
-        ...
-
-
 class HttpSmsProvider:
     """A provider that accepts `POST url {"to", "text", "from"}` with a bearer key and an Idempotency-Key."""
 
@@ -36,10 +30,10 @@ class HttpSmsProvider:
         headers = {"Authorization": f"Bearer {api_key}"}
         self._client = httpx.AsyncClient(timeout=TIMEOUT_S, headers=headers, trust_env=False)
 
-    async def send(self, phone: str, text: str, key: str) -> Outcome:
-        body = {"to": phone, "text": text, "from": self._sender}
+    async def send(self, sms: Sms) -> Outcome:
+        body = {"to": sms.phone, "text": sms.text, "from": self._sender}
         try:
-            response = await self._client.post(self._url, json=body, headers={"Idempotency-Key": key})
+            response = await self._client.post(self._url, json=body, headers={"Idempotency-Key": sms.key})
         except httpx.HTTPError as error:
             return _away(f"SMS provider: {type(error).__name__}")
         if response.is_success:
@@ -58,23 +52,36 @@ def _away(reason: str) -> Outcome:
 
 
 class SmsChannel:
-    """Sends short texts to phones."""
+    """Sends short texts to phones whose owners have proven their number, within the caps of `limits`."""
 
     name = "sms"
 
-    def __init__(self, provider: SmsProvider) -> None:
-        self._provider = provider
+    def __init__(self, provider: SmsProvider, limits: SmsLimits) -> None:
+        self._provider, self._limits = provider, limits
 
     async def send(self, messages: Sequence[Message], note: NoteMessage | None = None) -> list[Outcome]:
         turn = asyncio.Semaphore(AT_ONCE)
 
         async def one(message: Message) -> Outcome:
-            if not message.contact.phone:
-                return Outcome(False, reason="the person has no phone number")
             async with turn:
-                return await self._provider.send(message.contact.phone, sms_text(message), message.id)
+                return await self._send_one(message)
 
         return list(await asyncio.gather(*map(one, messages)))
+
+    async def _send_one(self, message: Message) -> Outcome:
+        contact = message.contact
+        if not contact.takes_sms:
+            return Outcome(False, reason="the person has no phone number that they have proven")
+        try:
+            await self._limits.count(contact.phone)
+        except CountryNotServed as error:
+            return Outcome(False, reason=error.message)
+        except FrontrowError as error:  # over a cap, or the counters are away: later
+            return Outcome(False, final=False, reason=f"cap of SMS: {error.message}")
+        return await self._provider.send(Sms(contact.phone, sms_text(message), message.id, message.since_us))
+
+    async def aclose(self) -> None:
+        await self._provider.aclose()
 
 
 def sms_text(message: Message) -> str:

@@ -41,6 +41,7 @@ OF_BOOKINGS: Final = {
     "offers": ("id",),
     "returns": ("id",),
     "ticket_transfers": ("id",),
+    "add_on_redemptions": ("id",),
 }
 OF_EVENT: Final = {"tickets": ("event_id", "id"), "scans": ("event_id", "id"), "waitlist": ("id",)}
 KEYS: Final = {"bookings": ("event_id", "id"), **OF_BOOKINGS, **OF_EVENT}

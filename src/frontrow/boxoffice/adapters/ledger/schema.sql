@@ -2,6 +2,14 @@
 -- `python -m docsite.ledger_schema` writes it from them. PostgreSQL has the same names. No two live bookings share a
 -- seat because of the unique index `one_active_booking_per_seat`.
 
+CREATE TABLE add_on_redemptions ( id text PRIMARY KEY, event_id text NOT NULL, booking_id text NOT NULL, add_on text
+  NOT NULL, quantity bigint NOT NULL CHECK (quantity >= 1), gate text NOT NULL, made_by text NOT NULL, at_us bigint
+  NOT NULL, refused text NOT NULL DEFAULT '' CHECK (refused IN ('', 'used_up', 'not_bought')), undone_at_us bigint );
+
+CREATE INDEX redemptions_of_booking ON add_on_redemptions (booking_id);
+
+CREATE INDEX redemptions_of_event ON add_on_redemptions (event_id, booking_id);
+
 CREATE TABLE api_keys ( id text PRIMARY KEY, secret_hash text NOT NULL UNIQUE, organiser_id text NOT NULL, name text
   NOT NULL, scopes text NOT NULL, made_by text NOT NULL, created_at_us bigint NOT NULL, ends_at_us bigint NOT NULL,
   used_at_us bigint NOT NULL );
@@ -18,6 +26,9 @@ CREATE TRIGGER audit_log_no_update BEFORE UPDATE ON audit_log BEGIN SELECT RAISE
 
 CREATE TABLE audit_log ( chain text NOT NULL, seq bigint NOT NULL, at_us bigint NOT NULL, body text NOT NULL,
   prev_hash text NOT NULL, hash text NOT NULL, PRIMARY KEY (chain, seq) );
+
+CREATE TABLE blocked_addresses ( channel text NOT NULL, address_digest text NOT NULL, reason text NOT NULL, detail
+  text NOT NULL, since_us bigint NOT NULL, PRIMARY KEY (channel, address_digest) );
 
 CREATE TABLE booking_seats ( booking_id text NOT NULL, seat_index bigint NOT NULL, event_id text NOT NULL, price_minor
   bigint NOT NULL, active smallint NOT NULL CHECK (active IN (0, 1)), PRIMARY KEY (booking_id, seat_index) );
@@ -85,7 +96,8 @@ CREATE TABLE changes ( number integer PRIMARY KEY AUTOINCREMENT, organiser_id te
 CREATE INDEX changes_of_organiser ON changes (organiser_id, number);
 
 CREATE TABLE contacts ( fan text PRIMARY KEY, locale text NOT NULL, email text NOT NULL, phone text NOT NULL, channels
-  text NOT NULL, changed_at_us bigint NOT NULL , name text NOT NULL DEFAULT '', folded_name text NOT NULL DEFAULT '');
+  text NOT NULL, changed_at_us bigint NOT NULL , name text NOT NULL DEFAULT '', folded_name text NOT NULL DEFAULT '',
+  proven_phone text NOT NULL DEFAULT '');
 
 CREATE INDEX contacts_by_email ON contacts (email) WHERE email <> '';
 
@@ -99,6 +111,16 @@ CREATE INDEX deliveries_due ON deliveries (kind, next_at_us) WHERE delivery_stat
 CREATE INDEX deliveries_of_buyer_messages ON deliveries (lane) WHERE kind = 'buyer_message';
 
 CREATE INDEX webhook_deliveries ON deliveries (lane, number) WHERE kind = 'webhook';
+
+CREATE TABLE disputes ( provider text NOT NULL, ref text NOT NULL, payment_ref text NOT NULL, payment_id text NOT
+  NULL, booking_id text NOT NULL, event_id text NOT NULL, amount_minor bigint NOT NULL, currency text NOT NULL,
+  dispute_state text NOT NULL CHECK (dispute_state IN ('open', 'won', 'lost', 'closed')), reason text NOT NULL,
+  answer_by_us bigint NOT NULL, opened_at_us bigint NOT NULL, changed_at_us bigint NOT NULL, PRIMARY KEY (provider,
+  ref) );
+
+CREATE INDEX disputes_of_booking ON disputes (booking_id);
+
+CREATE INDEX disputes_of_event ON disputes (event_id, opened_at_us);
 
 CREATE TABLE event_listings ( event_id text PRIMARY KEY, event_state text NOT NULL, shelf bigint NOT NULL GENERATED
   ALWAYS AS (CASE event_state WHEN 'draft' THEN 0 WHEN 'on_sale' THEN 1 WHEN 'sold_out' THEN 1 WHEN 'completed' THEN 2
@@ -214,13 +236,21 @@ CREATE TABLE outbox ( number integer PRIMARY KEY AUTOINCREMENT, fact text NOT NU
 
 CREATE INDEX facts_unpublished ON outbox (number) WHERE published_at_us IS NULL;
 
+CREATE TABLE payment_accounts ( provider text NOT NULL, account text NOT NULL, organiser_id text NOT NULL,
+  account_state text NOT NULL CHECK (account_state IN ('onboarding', 'active', 'restricted', 'closed')), reason text
+  NOT NULL DEFAULT '', fee_basis_points bigint NOT NULL CHECK (fee_basis_points >= 0), made_at_us bigint NOT NULL,
+  changed_at_us bigint NOT NULL, ended_at_us bigint NOT NULL DEFAULT 0, PRIMARY KEY (provider, account) );
+
+CREATE UNIQUE INDEX one_payment_account_per_organiser ON payment_accounts (organiser_id) WHERE ended_at_us = 0;
+
 CREATE TABLE payments ( id text PRIMARY KEY, booking_id text NOT NULL, attempt bigint NOT NULL, provider text NOT
   NULL, provider_ref text NOT NULL DEFAULT '', payment_state text NOT NULL, amount_minor bigint NOT NULL, currency
   text NOT NULL, idempotency_key text NOT NULL UNIQUE, document text NOT NULL DEFAULT '{}', created_at_us bigint NOT
   NULL, changed_at_us bigint NOT NULL, method text NOT NULL DEFAULT '', reason text NOT NULL DEFAULT '', call bigint
   NOT NULL DEFAULT 1, tries bigint NOT NULL DEFAULT 0, retry_at_us bigint NOT NULL DEFAULT 0, version bigint NOT NULL
   DEFAULT 1, declines bigint NOT NULL DEFAULT 0, failure text NOT NULL DEFAULT '', event_id text NOT NULL DEFAULT '',
-  UNIQUE (booking_id, attempt) );
+  account text NOT NULL DEFAULT '', paid_with text NOT NULL DEFAULT '', agreed_at_us bigint NOT NULL DEFAULT 0,
+  offered text NOT NULL DEFAULT '', fee_minor bigint NOT NULL DEFAULT 0, UNIQUE (booking_id, attempt) );
 
 CREATE UNIQUE INDEX one_live_payment_per_booking ON payments (booking_id) WHERE payment_state NOT IN ('voided',
   'declined', 'lapsed');
@@ -228,6 +258,9 @@ CREATE UNIQUE INDEX one_live_payment_per_booking ON payments (booking_id) WHERE 
 CREATE INDEX payments_by_ref ON payments (provider_ref);
 
 CREATE INDEX payments_due ON payments (retry_at_us) WHERE retry_at_us > 0;
+
+CREATE TABLE phone_codes ( fan text PRIMARY KEY, phone text NOT NULL, digest text NOT NULL, tries bigint NOT NULL,
+  ends_at_us bigint NOT NULL );
 
 CREATE TABLE pictures ( hash text PRIMARY KEY, organiser_id text NOT NULL, body text NOT NULL, created_at_us bigint
   NOT NULL , check_at_us bigint NOT NULL DEFAULT 0);
@@ -249,6 +282,14 @@ CREATE INDEX presales_drawing ON presales (event_id) WHERE presale_state = 'draw
 
 CREATE TABLE price_tiers ( event_id text NOT NULL, key text NOT NULL, name text NOT NULL, price_minor bigint NOT NULL,
   currency text NOT NULL, PRIMARY KEY (event_id, key) );
+
+CREATE TABLE provider_notes ( provider text NOT NULL, ref text NOT NULL, name text NOT NULL, account text NOT NULL
+  DEFAULT '', their_ref text NOT NULL DEFAULT '', body text NOT NULL, at_us bigint NOT NULL, PRIMARY KEY (provider,
+  ref, name) );
+
+CREATE INDEX provider_notes_by_their_ref ON provider_notes (provider, their_ref) WHERE their_ref <> '';
+
+CREATE INDEX provider_objects_made ON provider_notes (provider, account, at_us, ref) WHERE name = 'made';
 
 CREATE TABLE push_subscriptions ( endpoint text PRIMARY KEY, fan text NOT NULL, document text NOT NULL, created_at_us
   bigint NOT NULL );

@@ -39,20 +39,23 @@ from frontrow.boxoffice.adapters.ledger.messages.message_book import SqlMessageB
 from frontrow.boxoffice.adapters.ledger.operations.operations_book import SqlOperationsBook
 from frontrow.boxoffice.adapters.ledger.organiser.brands import SqlBrandBook
 from frontrow.boxoffice.adapters.ledger.organiser.organiser_changes import SqlOrganiserBook
-from frontrow.boxoffice.adapters.ledger.organiser.reports import SqlReportBook
+from frontrow.boxoffice.adapters.ledger.organiser.report_mails import SqlReportBook
 from frontrow.boxoffice.adapters.ledger.organiser.sales_figures import SqlFiguresBook
+from frontrow.boxoffice.adapters.ledger.payments.payment_account_book import SqlPaymentAccountBook
 from frontrow.boxoffice.adapters.ledger.payments.payment_book import SqlPaymentBook
+from frontrow.boxoffice.adapters.ledger.payments.provider_notes import SqlProviderNotes
 from frontrow.boxoffice.adapters.ledger.people.people_book import SqlPeopleBook
 from frontrow.boxoffice.adapters.ledger.presale.signup_book import SqlSignupBook
 from frontrow.boxoffice.adapters.ledger.pricing.booking_choices import confirm_free, reprice
 from frontrow.boxoffice.adapters.ledger.refunds.return_book import SqlReturnsBook
 from frontrow.boxoffice.adapters.ledger.requests.idempotency_store import IdempotencyStore
+from frontrow.boxoffice.adapters.ledger.tickets.redemption_book import SqlRedemptionBook
 from frontrow.boxoffice.adapters.ledger.tickets.ticket_book import SqlTicketBook
 from frontrow.boxoffice.adapters.ledger.tickets.transfer_book import SqlTransferBook
 from frontrow.boxoffice.adapters.ledger.tickets.wallet_book import SqlWalletBook
 from frontrow.boxoffice.adapters.ledger.waitlist.waitlist_book import SqlWaitlistBook
 from frontrow.boxoffice.facts.model import Fact, OutboxFact
-from frontrow.boxoffice.holds.model.bookings import Booking, BookingState, Move, StaleFence
+from frontrow.boxoffice.holds.model.bookings import LONGEST_HOLD_US, Booking, BookingState, Move, StaleFence
 from frontrow.boxoffice.holds.model.holds import ActiveSeat, ChangedHold, ExpiredHold, NewHold, PlacedHold, VisitHold
 from frontrow.boxoffice.pricing.model.booking_choices import Reprice
 from frontrow.boxoffice.tickets.model.tickets import NewTicket
@@ -80,6 +83,7 @@ KEY_COLUMNS: Final = {
     "tax_rates_of": 0,
     "brands_of": 0,
     "wallet_keys_of": 0,
+    "redemptions_of_bookings": 2,
 }
 NAMED_IN_LINKS: Final = ("events_by_id", "venues_by_id")  # a replica that lags must not answer "there is no such event"
 FENCES_END: Final = 2**63
@@ -130,6 +134,7 @@ class SqlLedger:
         line, reads = self.line, self.reads
         self.catalogue = SqlCatalogue(store, line, reads)
         self.payments = SqlPaymentBook(store, line, reads, due)
+        self.provider_notes = SqlProviderNotes(store, line)
         self.tickets = SqlTicketBook(store, line, reads)
         self.messages = SqlMessageBook(store, line, reads, due)
         self.waitlist = SqlWaitlistBook(store, line, reads)
@@ -138,8 +143,10 @@ class SqlLedger:
         self.pictures = SqlPictureBook(store, line)
         self.people = SqlPeopleBook(store, line, reads)
         self.organiser = SqlOrganiserBook(store, line, reads, self.catalogue, due)
+        self.redemptions = SqlRedemptionBook(store, line, reads, self.organiser)
         self.brands = SqlBrandBook(store, reads, self.organiser)
         self.wallets = SqlWalletBook(reads, self.organiser)
+        self.payment_accounts = SqlPaymentAccountBook(store, line)
         self.buyer_messages = SqlBuyerMessageBook(store, line, due)
         self.figures = SqlFiguresBook(store)
         self.invoices = SqlInvoiceBook(store, line)
@@ -249,7 +256,7 @@ class SqlLedger:
         return [booking_of(row) for row in rows]
 
     async def visit_holds(self, event_id: str, now_us: int, limit: int) -> list[VisitHold]:
-        rows = await self.store.read(Query("visit_holds", params=(event_id, now_us, limit)))
+        rows = await self.store.read(Query("visit_holds", params=(event_id, now_us, LONGEST_HOLD_US, limit)))
         return [VisitHold(*row) for row in rows]
 
     async def active_seats(self, event_id: str, now_us: int) -> AsyncIterator[ActiveSeat]:

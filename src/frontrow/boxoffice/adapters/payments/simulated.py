@@ -3,16 +3,17 @@
 A `Fault` makes a call fail: the request is lost before it arrives, the answer is lost after it was carried out, a 500
 comes before or after it was carried out (stored under the key and replayed, as Stripe does), or it is answered 429. A
 call can also be slow. The name of a card decides whether it is accepted (`CARDS`) and how its refunds end. A name that
-it does not know is refused like a mistyped number. Webhooks
-collect in `notices` (bounded) as signed bodies, and a test delivers them once, twice or in another order. Time comes
-from the caller's clock, and waiting uses the given `sleep`.
+it does not know is refused like a mistyped number. The id of another method (`ideal`, `bank_transfer`) begins to pay
+with it: the fan answers on the bank's page (`finish_action`), and awaited money comes or fails (`finish_money`).
+Webhooks collect in `notices` (bounded) as signed bodies, and a test delivers them once, twice or in another order. Time
+comes from the caller's clock, and waiting uses the given `sleep`.
 """
 
 import asyncio
 import hashlib
 import itertools
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from enum import StrEnum
 from typing import Any, Final, Protocol, TypeVar, cast
@@ -20,7 +21,13 @@ from typing import Any, Final, Protocol, TypeVar, cast
 import msgspec
 
 from frontrow.boxoffice.adapters.payments.stripe_objects import intent_of, refund_of
-from frontrow.boxoffice.adapters.payments.webhook_notices import read_notice
+from frontrow.boxoffice.adapters.payments.webhook_notices import (
+    DISPUTE_CLOSED,
+    DISPUTE_OPENED,
+    read_notice,
+    signature_of,
+)
+from frontrow.boxoffice.payments.model.payment_methods import ALL_METHODS, MethodFamily, PaymentMethod, find_method
 from frontrow.boxoffice.payments.model.provider_intents import (
     Intent,
     NewIntent,
@@ -46,7 +53,15 @@ CARDS: Final = {  # cards that are declined -> what the bank says
     "pm_card_incorrect_cvc": "incorrect_cvc",
 }
 NEEDS_ACTION: Final = frozenset({"pm_card_3ds", "pm_card_3ds_declined"})
+WALLETS: Final = frozenset({"apple_pay", "google_pay", "link"})  # they ask the fan in the browser, before we are called
+# Methods whose fan has something to do before there is money.
+ASK_THE_FAN: Final = frozenset(
+    {"paypal", "klarna", "ideal", "bancontact", "eps", "przelewy24", "twint", "swish", "sepa_debit"}
+)
+TRANSFER: Final = "display_bank_transfer_instructions"
 UNKNOWN_CARD: Final = "incorrect_number"  # what the bank says about every other name
+SIGNATURE: Final = "simulated-signature"
+DISPUTE_ANSWER_S: Final = 7 * 86_400  # until when evidence is taken
 MAX_NOTICES: Final = 10_000  # webhooks that nobody fetched; the oldest are dropped
 AUTHORISATION_LIFETIME_US: Final = 7 * 86_400 * US_PER_S
 _UNLOCKED: Final = nullcontext()
@@ -114,6 +129,7 @@ class SimulatedProvider:
     """See PaymentProvider. With a `journal`, calls survive the process (adapters.payments.simulated_journal)."""
 
     name = "simulated"
+    methods: Sequence[PaymentMethod] = ALL_METHODS
 
     def __init__(
         self,
@@ -130,7 +146,7 @@ class SimulatedProvider:
         self.state, self._journal = ProviderState(), journal
         self._line: Coalescer[Call, Any] = Coalescer(self._handle_together, name="simulated provider")
         self.objects, self.refunds = self.state.objects, self.state.refunds
-        self.notices: deque[tuple[bytes, str]] = deque(maxlen=MAX_NOTICES if webhooks else 0)
+        self.notices: deque[tuple[bytes, dict[str, str]]] = deque(maxlen=MAX_NOTICES if webhooks else 0)
         self.calls: Counter[str] = Counter()
         self.down = False
         self.refund_status: Callable[[dict[str, Any], list[dict[str, Any]]], str] = refund_status
@@ -143,6 +159,8 @@ class SimulatedProvider:
     async def create(self, new: NewIntent) -> Intent:
         def create_object() -> Intent:
             ref = f"pi_{self._id(new.key)}"
+            offered = [new.method] if find_method(self.methods, new.method) else [*new.methods]
+            self._check_price(offered, new)
             self.objects[ref] = {
                 "id": ref,
                 "object": "payment_intent",
@@ -163,13 +181,13 @@ class SimulatedProvider:
                 "cancellation_reason": None,
                 "canceled_at": None,
                 "confirmation_method": "automatic",
-                "payment_method_types": ["card"],
+                "payment_method_types": offered or ["card"],
             }
             return self._authorise(ref, new.method) if new.method else self._intent(ref)
 
         return await self._do("create", new.key, repr(new), create_object)
 
-    async def authorise(self, ref: str, method: str, key: str) -> Intent:
+    async def authorise(self, ref: str, method: str, key: str, return_url: str = "") -> Intent:
         return await self._do("authorise", key, f"{ref} {method}", lambda: self._authorise(ref, method))
 
     async def capture(self, ref: str, key: str) -> Intent:
@@ -222,8 +240,8 @@ class SimulatedProvider:
 
         return await self._do("page", "", after, list_objects)
 
-    def notice(self, body: bytes, signature: str, now_us: int) -> Notice | None:
-        check_signature(body, signature, self._secret, now_us)
+    def notice(self, body: bytes, headers: Mapping[str, str], now_us: int) -> Notice | None:
+        check_signature(body, signature_of(headers, SIGNATURE), self._secret, now_us)
         return read_notice(body)
 
     async def aclose(self) -> None:
@@ -233,14 +251,26 @@ class SimulatedProvider:
 
     # What the bank does.
 
+    def _check_price(self, offered: Sequence[str], new: NewIntent) -> None:
+        """Refuse an amount or a currency that none of the offered methods takes."""
+        methods = [method for one in offered if (method := find_method(self.methods, one)) is not None]
+        if methods and not any(method.takes(new.amount_minor, new.currency) for method in methods):
+            names = ", ".join(method.name for method in methods)
+            raise ProviderRefused(f"{names} cannot take {new.amount_minor} {new.currency}", "amount_not_supported")
+
     def _authorise(self, ref: str, method: str) -> Intent:
         found = self._found(ref)
-        if found["status"] in ("requires_capture", "requires_action", "succeeded"):
+        if found["status"] in ("requires_capture", "requires_action", "processing", "succeeded"):
             raise ProviderRefused(f"{ref} is {found['status']}", "payment_intent_unexpected_state")
         if found["status"] == "canceled":
             raise ProviderRefused(f"{ref} is canceled", "payment_intent_unexpected_state")
-        found["payment_method"] = method
-        if method in NEEDS_ACTION:
+        found["payment_method"], found["last_payment_error"] = method, None
+        chosen = find_method(self.methods, method)
+        if chosen is not None and chosen.id == "bank_transfer":
+            found["status"] = "requires_action"
+            found["next_action"] = {"type": TRANSFER, TRANSFER: _transfer_to(ref)}
+            self._send_webhook("payment_intent.requires_action", found)
+        elif method in NEEDS_ACTION or (chosen is not None and chosen.id in ASK_THE_FAN):
             found["status"] = "requires_action"
             found["next_action"] = {
                 "type": "redirect_to_url",
@@ -248,7 +278,7 @@ class SimulatedProvider:
             }
             self._send_webhook("payment_intent.requires_action", found)
         else:
-            self._decide(found, "" if method in ACCEPTED else CARDS.get(method, UNKNOWN_CARD))
+            self._decide(found, "" if method in ACCEPTED | WALLETS else CARDS.get(method, UNKNOWN_CARD))
         return self._intent(ref)
 
     def confirm_in_browser(self, ref: str, method: str) -> Intent:
@@ -258,15 +288,32 @@ class SimulatedProvider:
             self._append_change(ref)
             return intent
 
-    def finish_action(self, ref: str) -> None:
-        """The fan answered the bank's question."""
+    def finish_action(self, ref: str, *, agreed: bool = True) -> None:
+        """The fan answered the bank's question, or paid on the bank's page."""
         with self._lock():
             found = self._found(ref)
-            if found["status"] == "requires_action":
+            if found["status"] == "requires_action" and not _waits_for_transfer(found):
                 found["next_action"] = None
-                wrong = found["payment_method"] == "pm_card_3ds_declined"
-                self._decide(found, "payment_intent_authentication_failure" if wrong else "")
+                wrong = not agreed or found["payment_method"] == "pm_card_3ds_declined"
+                if not wrong and self._family(found) is MethodFamily.SLOW:
+                    found["status"] = "processing"
+                    self._send_webhook("payment_intent.processing", found)
+                else:
+                    self._decide(found, "payment_intent_authentication_failure" if wrong else "")
             self._append_change(ref)
+
+    def finish_money(self, ref: str, *, failed: bool = False) -> None:
+        """Awaited money came, or the fan's bank does not pay. What comes for a cancelled object goes back unseen."""
+        with self._lock():
+            found = self._found(ref)
+            if found["status"] == "processing" or _waits_for_transfer(found):
+                found["next_action"] = None
+                self._decide(found, "insufficient_funds" if failed else "")
+            self._append_change(ref)
+
+    def _family(self, found: dict[str, Any]) -> MethodFamily:
+        chosen = find_method(self.methods, found["payment_method"] or "")
+        return chosen.family if chosen is not None else MethodFamily.RESERVE
 
     def finish_refund(self, refund_ref: str, status: str) -> None:
         """The bank says what became of a refund: `succeeded` or `failed`, also after it had succeeded."""
@@ -278,6 +325,36 @@ class SimulatedProvider:
                 refund["status"] = status
                 self._send_webhook("refund.updated", refund)
             self._append_change(refund["payment_intent"])
+
+    def open_dispute(self, ref: str, *, amount_minor: int = 0, reason: str = "fraudulent", number: int = 1) -> str:
+        """The bank takes back a captured payment, or a part of it, for now. Returns the dispute's name."""
+        with self._lock():
+            self._send_dispute(DISPUTE_OPENED, ref, f"dp_{ref[3:]}_{number}", amount_minor, reason, "needs_response")
+        return f"dp_{ref[3:]}_{number}"
+
+    def close_dispute(
+        self, ref: str, status: str, *, amount_minor: int = 0, reason: str = "fraudulent", number: int = 1
+    ) -> None:
+        """The bank has decided: `won`, `lost`, or `warning_closed` for an inquiry that ended."""
+        with self._lock():
+            self._send_dispute(DISPUTE_CLOSED, ref, f"dp_{ref[3:]}_{number}", amount_minor, reason, status)
+
+    def _send_dispute(
+        self, event_type: str, ref: str, dispute: str, amount_minor: int, reason: str, status: str
+    ) -> None:
+        found = self._found(ref)
+        about = {
+            "id": dispute,
+            "object": "dispute",
+            "payment_intent": ref,
+            "charge": found["latest_charge"],
+            "amount": amount_minor or found["amount_received"],
+            "currency": found["currency"],
+            "reason": reason,
+            "status": status,
+            "evidence_details": {"due_by": self._clock() // US_PER_S + DISPUTE_ANSWER_S},
+        }
+        self._send_webhook(event_type, about)
 
     def _fail(self, refund: dict[str, Any]) -> None:
         refund["status"], refund["failure_reason"] = "failed", "lost_or_stolen_card"
@@ -291,8 +368,12 @@ class SimulatedProvider:
             found["last_payment_error"] = {"type": "card_error", "code": error, "message": error, "charge": charge}
             self._send_webhook("payment_intent.payment_failed", found)
             return
-        found["status"], found["amount_capturable"] = "requires_capture", found["amount"]
         found["last_payment_error"], found["latest_charge"] = None, f"ch_{ref[3:]}"
+        if self._family(found) is not MethodFamily.RESERVE:
+            found["status"], found["amount_received"] = "succeeded", found["amount"]
+            self._send_webhook("payment_intent.succeeded", found)
+            return
+        found["status"], found["amount_capturable"] = "requires_capture", found["amount"]
         self.state.authorised_at_us[ref] = self._clock()
         self._send_webhook("payment_intent.amount_capturable_updated", found)
 
@@ -313,8 +394,10 @@ class SimulatedProvider:
         found = self._found(ref)
         if found["status"] == "succeeded":
             raise ProviderRefused(f"{ref} is captured", "payment_intent_unexpected_state")
+        if found["status"] == "processing":
+            raise ProviderRefused(f"the money of {ref} is on its way", "payment_intent_unexpected_state")
         if found["status"] != "canceled":
-            found["status"], found["amount_capturable"] = "canceled", 0
+            found["status"], found["amount_capturable"], found["next_action"] = "canceled", 0, None
             found["canceled_at"] = self._clock() // US_PER_S
             self._send_webhook("payment_intent.canceled", found)
         return self._intent(ref)
@@ -408,7 +491,22 @@ class SimulatedProvider:
                 "pending_webhooks": 1,
             }
         )
-        self.notices.append((body, sign(body, self._secret, self._clock())))
+        self.notices.append((body, {SIGNATURE: sign(body, self._secret, self._clock())}))
+
+
+def _waits_for_transfer(found: dict[str, Any]) -> bool:
+    return bool(found["status"] == "requires_action" and found["next_action"]["type"] == TRANSFER)
+
+
+def _transfer_to(ref: str) -> dict[str, Any]:
+    """Where a fan sends the money of a simulated bank transfer."""
+    reference = ref[3:15].upper()
+    iban = {"iban": "DE89370400440532013000", "bic": "COBADEFFXXX", "account_holder_name": "Frontrow demo"}
+    return {
+        "type": "eu_bank_transfer",
+        "reference": reference,
+        "financial_addresses": [{"type": "iban", "iban": iban}],
+    }
 
 
 def refund_status(found: dict[str, Any], earlier: list[dict[str, Any]]) -> str:

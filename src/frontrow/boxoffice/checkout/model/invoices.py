@@ -13,6 +13,8 @@ from typing import Final
 import msgspec
 
 from frontrow.boxoffice.checkout.model.receipts import Receipt, ReceiptLine, Seller
+from frontrow.boxoffice.holds.model.bookings import Booking, BookingState
+from frontrow.boxoffice.payments.model.payments import ENDED, Payment, PaymentState
 from frontrow.boxoffice.pricing.model.prices import LineKind
 from frontrow.boxoffice.pricing.model.taxes import tax_inside
 from frontrow.boxoffice.refunds.model.refund_lines import RefundLineKind, decode_refund_lines
@@ -38,6 +40,23 @@ class PaymentNotTaken(Refused):
 
 class InvoiceNotFound(NotFound):
     code = "invoice_not_found"
+
+
+def check_taken(booking: Booking, payments: Sequence[Payment], refunds: Sequence[Refund]) -> None:
+    """Raise unless the money of the sale is taken, so that an invoice can be issued."""
+    if any(one.state is PaymentState.CAPTURED for one in payments) or not payments:
+        return
+    if payments[-1].state in ENDED or not _will_be_taken(booking, payments[-1], refunds):
+        raise NothingToInvoice("nothing was paid for this booking, so it has no invoice", booking=booking.id)
+    raise PaymentNotTaken("the payment is not finished yet; ask for the invoice again soon", booking=booking.id)
+
+
+def _will_be_taken(booking: Booking, payment: Payment, refunds: Sequence[Refund]) -> bool:
+    """Whether a payment that is not finished is for something: a sale, or a fee of what was returned."""
+    if booking.state is not BookingState.REFUNDED:
+        return booking.state is BookingState.CONFIRMED
+    kept = any(one.fee_minor for one in refunds if one.payment_id == payment.id)
+    return kept and payment.state is PaymentState.CAPTURING
 
 
 class InvoiceDocument(msgspec.Struct, frozen=True):

@@ -12,6 +12,7 @@ from frontrow.boxoffice.events.model.events import Fee, check_fees
 from frontrow.boxoffice.people.model.email_addresses import is_email
 from frontrow.boxoffice.pricing.model.prices import LineKind
 from frontrow.boxoffice.pricing.model.taxes import check_tax, tax_inside
+from frontrow.boxoffice.seats.model.seat_names import name_in
 from frontrow.core.errors import InvalidInput
 from frontrow.shared.money import Money
 
@@ -80,11 +81,15 @@ class ReceiptLine:
     unit: Money | None = None  # None: the parts differ
     seats: tuple[str, ...] = ()
     included: bool = False
+    seat_ids: tuple[str, ...] = ()  # of `seats`: standing places have one name
 
-    @property
-    def title(self) -> str:
-        """Its name, or the names of its seats."""
-        return self.name or ", ".join(self.seats)
+    def title_in(self, language: str) -> str:
+        """Its name, or the names of its seats in a language."""
+        return self.name or self.seats_in(language)
+
+    def seats_in(self, language: str) -> str:
+        """The names of its seats in a language."""
+        return "; ".join(name_in(seat, language) for seat in self.seats)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +109,9 @@ class PriceSummary:
         return self.total - self.tax
 
     def prices(self) -> dict[str, Money]:
-        """The price of each seat, by its name."""
+        """The price of each seat, by its id."""
         seats = [line for line in self.lines if line.kind is LineKind.SEAT]
-        return {seat: line.unit for line in seats if line.unit is not None for seat in line.seats}
+        return {seat: line.unit for line in seats if line.unit is not None for seat in line.seat_ids}
 
 
 @dataclass(frozen=True, slots=True)

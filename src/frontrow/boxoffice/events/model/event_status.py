@@ -1,8 +1,12 @@
-"""What a check of an event's status found and changed."""
+"""What a check of an event's status found and changed, and when few seats are left."""
+
+from typing import Final
 
 import msgspec
 
 from frontrow.boxoffice.events.model.events import Event, EventMove
+
+FEW_PERCENT: Final = 5
 
 
 class EventStatusChange(msgspec.Struct, frozen=True):
@@ -11,3 +15,8 @@ class EventStatusChange(msgspec.Struct, frozen=True):
     event: Event
     free: int | None
     move: EventMove | None = None
+
+
+def is_nearly_sold_out(free: int, size: int) -> bool:
+    """Whether a page says that few seats are left."""
+    return free * 100 <= size * FEW_PERCENT

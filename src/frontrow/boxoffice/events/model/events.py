@@ -10,6 +10,7 @@ from enum import StrEnum
 from urllib.parse import urlsplit
 
 from frontrow.boxoffice.events.model.room_rules import NO_RULES, RoomRules, check_rules
+from frontrow.boxoffice.payments.model.payment_rules import ANY_METHOD, PaymentRules, check_payment_rules
 from frontrow.boxoffice.pricing.model.sale_options import AddOn, Discount, SharedLimit, TicketType, check_options
 from frontrow.boxoffice.pricing.model.taxes import check_tax
 from frontrow.boxoffice.refunds.model.refund_policy import DEFAULT_POLICY, RefundPolicy, check_policy
@@ -136,6 +137,7 @@ class Event:
     refunds: RefundPolicy = DEFAULT_POLICY
     tax_basis_points: int | None = None  # of the tax that prices include; None: the seller's rate
     card_tries: int = USUAL_CARD_TRIES  # after this many declined cards the seats are free again
+    payments: PaymentRules = ANY_METHOD  # how fans may pay
     organiser_id: str = "org_default"  # see people.model.people.DEFAULT_ORGANISER
     room: RoomRules = NO_RULES  # how its waiting room is run
     picture: str = ""  # the hash of its picture; empty: a drawn poster
@@ -145,6 +147,8 @@ class Event:
     rotating_codes: bool = False  # tickets show a code that changes every 30 seconds
     presale_starts_at_us: int = 0  # from then until the sale starts, only people with a code may buy; 0: no presale
     reentry: bool = False  # people may leave and come back: gates scan tickets at the exit too
+    block_disputed: bool = False  # gates refuse tickets whose money is disputed; else they let them in and say so
+    names_at_gates: bool = False  # gates keep the names of guests on their devices, to find them without a network
     fees_shown: FeesShown = FeesShown.INCLUDED
     show_id: str = ""  # shared by the dates of one show (events.model.show_dates); empty: it has one date
     ticket_types: tuple[TicketType, ...] = ()  # these four: pricing.model.sale_options
@@ -156,6 +160,11 @@ class Event:
     def opens_at_us(self) -> int:
         """When the first people may buy: the start of the presale, or of the sale if there is no presale."""
         return self.presale_starts_at_us or self.sale_starts_at_us
+
+    @property
+    def poster_seed(self) -> str:
+        """What its drawn poster follows from; all dates of a show have one."""
+        return self.show_id or self.id
 
     def moved(self, move: EventMove) -> "Event":
         """This event after `move`, or `EventMoveRefused`."""
@@ -213,6 +222,7 @@ def check_event(event: Event, plan: Plan) -> Event:
         check_tax(event.tax_basis_points)
     if not 1 <= event.card_tries <= MAX_CARD_TRIES:
         raise InvalidInput(f"card_tries must be 1 to {MAX_CARD_TRIES}", param="card_tries")
+    check_payment_rules(event.payments)
     if not 0 <= event.lonely_rule_until_percent <= 100:
         raise InvalidInput("lonely_rule_until_percent must be 0 to 100", param="lonely_rule_until_percent")
     outside = sorted(index for index in event.withheld if not 0 <= index < plan.size)

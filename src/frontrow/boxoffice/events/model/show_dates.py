@@ -60,7 +60,10 @@ def venue_time_us(at: datetime, zone: str) -> int:
     moment = at.replace(tzinfo=ZoneInfo(zone), fold=0)
     back = moment.astimezone(UTC).astimezone(ZoneInfo(zone)).replace(tzinfo=None)
     if back != at.replace(fold=0):
-        raise InvalidInput(f"{at.strftime(_SHOWN)} does not exist in {zone}: the clocks skip it", param="dates")
+        shown = at.strftime(_SHOWN)
+        raise InvalidInput(
+            f"{shown} does not exist in {zone}: the clocks skip it", param="dates", reason="skipped_time", time=shown
+        )
     return int(moment.timestamp()) * US_PER_S
 
 

@@ -73,6 +73,7 @@ refunded   -          -     -       -              -          -          -      
 
 NEEDS_LIVE_HOLD: Final = frozenset({Move.EXTEND, Move.BEGIN_PAYMENT, Move.STEP_BACK, Move.CONFIRM})
 HOLD_STATES: Final = frozenset({BookingState.HELD, BookingState.PAYING})  # end at hold_expires_at_us
+LONGEST_HOLD_US: Final = 7_200 * 1_000_000  # MAX_HOLD_FACTOR times the longest hold time of an event
 ACTIVE_STATES: Final = HOLD_STATES | {BookingState.CONFIRMED}  # nobody else can have their seats
 
 
@@ -128,6 +129,13 @@ class Booking(msgspec.Struct, frozen=True, gc=False):
     origin: Origin = Origin.SHOP
     sold_by: str = ""
     payment_begun_at_us: int | None = None  # the last time it moved to `paying`; None: a hold has no payment yet
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether its seats are held for longer than any hold lasts, because its money comes slowly: the fan has
+        nothing left to do in the shop."""
+        begun_at_us = self.payment_begun_at_us or self.created_at_us
+        return self.state is BookingState.PAYING and self.hold_expires_at_us - begun_at_us > LONGEST_HOLD_US
 
     def live(self, now_us: int) -> bool:
         """Whether it still has its seats: sold, or held and `now_us < hold_expires_at_us`."""

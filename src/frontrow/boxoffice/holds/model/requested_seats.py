@@ -14,6 +14,7 @@ from frontrow.boxoffice.seats.model.venues import MAX_SEATS_NAMED, Plan, SeatFla
 from frontrow.core.errors import InvalidInput, Refused
 
 MAX_SEATS_PER_REQUEST = 100
+STEP_FREE_PLACES = SeatFlag.STEP_FREE | SeatFlag.COMPANION
 
 
 class DuplicateSeats(InvalidInput):
@@ -91,7 +92,8 @@ def check_seats(plan: Plan, event: Event, seat_ids: Sequence[str]) -> list[int]:
 def masks_for(plan: Plan, layouts: Sequence[SectionLayout], event: Event, wish: Wish) -> list[tuple[int, bytes]]:
     """The sections that can serve `wish`, best first, each with its mask for `choose_seats`.
 
-    The mask does not depend on the count, except for companion seats: only step-free wishes for two or more get those.
+    Step-free places are kept for step-free wishes, unless every place is one. The mask does not depend on the count,
+    except for companion seats: only step-free wishes for two or more get those.
     Withheld seats are in no mask; the states must also show them as blocked.
     """
     table = _allowed_kinds(plan, event, wish)
@@ -115,6 +117,7 @@ def masks_for(plan: Plan, layouts: Sequence[SectionLayout], event: Event, wish: 
 def _allowed_kinds(plan: Plan, event: Event, wish: Wish) -> bytes:
     """A translation table from seat kinds (tier and flags) to 1 (allowed) or 0."""
     prices = {key: tier.shown_minor for key, tier in PriceList(event).tiers.items()}
+    kept = any(not flags & STEP_FREE_PLACES for _, flags in plan.kinds)
     highest = wish.max_price_minor
     table = bytearray(256)
     for number, (tier, flags) in enumerate(plan.kinds):
@@ -123,7 +126,7 @@ def _allowed_kinds(plan: Plan, event: Event, wish: Wish) -> bytes:
         if flags & SeatFlag.COMPANION:
             fits_flags = wish.step_free and wish.count > 1
         else:
-            fits_flags = not wish.step_free or bool(flags & SeatFlag.STEP_FREE)
+            fits_flags = bool(flags & SeatFlag.STEP_FREE) if wish.step_free else not (kept and flags & STEP_FREE_PLACES)
         fits_view = wish.restricted_view_ok or not flags & SeatFlag.RESTRICTED_VIEW
         table[number] = fits_price and fits_flags and fits_view
     return bytes(table)

@@ -13,6 +13,7 @@ from frontrow.core.errors import NotFound, Refused
 
 DEFAULT_CHANNELS: Final = ("email", "in_app")
 MAX_ERROR_CHARS: Final = 300
+APP_DEVICE: Final = "fcm:"  # begins the endpoint of an app, before its registration token
 UNHANDLED_FACT: Final = "poison"  # stored: the kind of deliveries that keep facts no consumer could handle
 
 
@@ -26,6 +27,12 @@ class Contact(msgspec.Struct, frozen=True):
     channels: tuple[str, ...] = DEFAULT_CHANNELS
     push: tuple[str, ...] = ()  # web push subscriptions, JSON each
     name: str = ""  # as the buyer wrote it; empty when nobody asked
+    proven_phone: str = ""  # the number whose owner typed the code that was sent there
+
+    @property
+    def takes_sms(self) -> bool:
+        """Whether SMS may go to `phone`: its owner has proven it."""
+        return bool(self.phone) and self.phone == self.proven_phone
 
 
 class Buyer(msgspec.Struct, frozen=True):
@@ -57,6 +64,7 @@ class Message(msgspec.Struct, frozen=True):
     attachments: tuple[Attachment, ...] = ()
     url: str = ""  # the link that does what the message asks for
     reply_to: str = ""  # where answers go; empty: to the sender
+    since_us: int = 0  # no copy of it was sent before; 0: unknown
 
 
 class InAppMessage(msgspec.Struct, frozen=True):
@@ -89,6 +97,14 @@ SENT: Final = Outcome(True)
 def not_tried(error: Exception) -> Outcome:
     """The outcome when our own stores do not answer."""
     return Outcome(False, final=False, reason=str(error), tried=False)
+
+
+class CodeAnswer(StrEnum):
+    """What came of a code that proves a phone number."""
+
+    RIGHT = "right"
+    WRONG = "wrong"
+    OVER = "over"  # none was sent, its time is over, or there were too many tries
 
 
 class DeliveryState(StrEnum):

@@ -4,11 +4,19 @@ Everything here is delivered at least once: what was not acknowledged comes agai
 records the message in the ledger (`MessageBook.once`), in the same transaction as its effect.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from frontrow.boxoffice.facts.ports import Inbox, PlannedWrite
-from frontrow.boxoffice.messages.model.messages import Contact, Delivery, DeliveryResult, Endpoint, InAppMessage
+from frontrow.boxoffice.messages.model.channel_reports import BlockedAddress, ReportKind
+from frontrow.boxoffice.messages.model.messages import (
+    CodeAnswer,
+    Contact,
+    Delivery,
+    DeliveryResult,
+    Endpoint,
+    InAppMessage,
+)
 from frontrow.shared.quiet_time import QuietTime
 
 
@@ -25,6 +33,10 @@ class MessageReads(Protocol):
 
     async def in_app(self, fan: str, limit: int = 50) -> list[InAppMessage]:
         """Newest first."""
+        ...
+
+    async def blocked(self, addresses: Sequence[tuple[str, str]]) -> dict[tuple[str, str], BlockedAddress]:
+        """Those of the (channel, address) pairs that get no more messages, and why."""
         ...
 
 
@@ -63,6 +75,35 @@ class MessageBook(MessageReads, Inbox, Protocol):
         Empty fields change nothing, and a proven address is not replaced. The name can be searched for in this event
         from now on.
         """
+        ...
+
+    async def put_phone_code(self, fan: str, phone: str, digest: str, ends_at_us: int, now_us: int) -> None:
+        """Keep the code that was sent to this number, instead of the one before."""
+        ...
+
+    async def check_phone_code(self, fan: str, digest_of: Callable[[str], str], now_us: int) -> CodeAnswer:
+        """Try a code, in one atomic step. The right one is used up, and its number becomes the fan's proven number.
+
+        `digest_of` gives the digest of what was typed for a number. After five wrong tries a code is over.
+        """
+        ...
+
+    def make_block_writes(
+        self, channel: str, address: str, reason: ReportKind, detail: str, now_us: int
+    ) -> Sequence[PlannedWrite]:
+        """The writes that stop further messages to an address. A complaint stays the reason, whatever else follows."""
+        ...
+
+    def make_unblock_writes(self, channel: str, address: str, reason: ReportKind) -> Sequence[PlannedWrite]:
+        """The writes that allow messages again to an address that was blocked for this reason."""
+        ...
+
+    async def unblock(self, channel: str, address: str, now_us: int) -> bool:
+        """Allow messages to this address again, whatever the reason was. False when it was not blocked."""
+        ...
+
+    async def drop_device(self, fan: str, endpoint: str, now_us: int) -> None:
+        """Forget a device for push that is gone."""
         ...
 
     async def put_endpoint(self, endpoint: Endpoint, now_us: int) -> None: ...

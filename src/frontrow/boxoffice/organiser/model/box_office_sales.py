@@ -4,17 +4,12 @@ The payment provider never hears of them. A payment of the provider `external` r
 have no payment. Who sold is the booking's `sold_by`.
 """
 
-from collections.abc import Sequence
 from enum import StrEnum
 from typing import Final
 
 import msgspec
 
-from frontrow.boxoffice.payments.model.payments import Payment
-from frontrow.boxoffice.refunds.model.refund_rules import RefundRefused
-
 BUYER_PREFIX: Final = "desk:"  # of the ids of buyers at the box office
-EXTERNAL: Final = "external"  # the provider of payments that were made at the box office
 MAX_SEATS_PER_SALE: Final = 50  # per sale
 SALE_HOLD_S: Final = 120  # a sale that was interrupted frees its seats after this long
 
@@ -30,20 +25,6 @@ class PaidBy(StrEnum):
     FREE = "free"
     CASH = "cash"
     CARD_READER = "card_reader"
-
-
-class PaidAtBoxOffice(RefundRefused):
-    """The money is in the till of the box office. Nobody would hand it out because of a click."""
-
-    code = "paid_at_box_office"
-
-
-def check_paid_online(payments: Sequence[Payment]) -> None:
-    """Raise `PaidAtBoxOffice` if the buyer paid staff, in cash or on a card reader. Staff gives it back, too."""
-    if any(one.provider == EXTERNAL for one in payments):
-        raise PaidAtBoxOffice(
-            "these tickets were paid at the box office; return them there", booking=payments[0].booking_id
-        )
 
 
 class BoxOfficeWish(msgspec.Struct, frozen=True):

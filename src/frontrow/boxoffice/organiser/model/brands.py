@@ -45,7 +45,7 @@ class Paper(msgspec.Struct, frozen=True):
     card: str
 
 
-PRINT: Final = Paper("#f4f4f8", WHITE)  # mails and tickets
+PRINT: Final = Paper("#faf6f0", WHITE)  # mails and tickets
 
 
 class Shades(msgspec.Struct, frozen=True):
@@ -59,26 +59,28 @@ class Shades(msgspec.Struct, frozen=True):
 
 
 class TicketLook(msgspec.Struct, frozen=True):
-    """A brand as tickets and wallet passes show it: `fill` behind text in `ink`, labels in `label`, a logo as PNG.
-
-    Empty: our own."""
+    """How tickets and wallet passes look: `fill` behind text in `ink`, labels in `label`, a logo as PNG, the event's
+    picture, and who sells. Empty: our own."""
 
     fill: str = ""
     ink: str = ""
     label: str = ""
     logo: bytes = b""
+    picture: bytes = b""
+    seller: str = ""
 
 
 OUR_LOOK: Final = TicketLook()
 
 
 class MailBrand(msgspec.Struct, frozen=True):
-    """A brand as mails show it. An empty `fill` is the usual colour; `logo` comes as an attachment."""
+    """How mails look. An empty `fill` is the usual colour; `logo` and the event's picture come as attachments."""
 
     name: str
     fill: str = ""
     ink: str = ""
     logo: Logo | None = None
+    pictured: bool = False
 
     @property
     def logo_size(self) -> tuple[int, int]:
@@ -89,23 +91,26 @@ class MailBrand(msgspec.Struct, frozen=True):
         return round(self.logo.width * scale), round(self.logo.height * scale)
 
 
-def mail_brand(brand: Brand) -> MailBrand:
-    """The brand for a mail: its colour on white paper."""
-    if not brand.colour:
-        return MailBrand(brand.name, logo=brand.logo)
-    shades = shades_of(brand.colour, PRINT)
-    return MailBrand(brand.name, shades.brand_fill, shades.on_brand, brand.logo)
+def mail_brand(brand: Brand, event_colour: str = "", *, pictured: bool = False) -> MailBrand:
+    """The look of a mail: the seller's colour, else that of the event's picture, on white paper."""
+    colour = brand.colour or event_colour
+    if not colour:
+        return MailBrand(brand.name, logo=brand.logo, pictured=pictured)
+    shades = shades_of(colour, PRINT)
+    return MailBrand(brand.name, shades.brand_fill, shades.on_brand, brand.logo, pictured)
 
 
-def ticket_look(brand: Brand, logo: bytes) -> TicketLook:
-    """The brand for tickets. Labels are softer than the text, as far as people can still read them."""
-    if not brand.colour:
-        return TicketLook(logo=logo)
-    shades = shades_of(brand.colour, PRINT)
+def ticket_look(brand: Brand, logo: bytes, event_colour: str = "", picture: bytes = b"") -> TicketLook:
+    """The look of tickets: the seller's colour, else that of the event's picture. Labels are softer than the text, as
+    far as people can still read them."""
+    colour = brand.colour or event_colour
+    if not colour:
+        return TicketLook(logo=logo, picture=picture, seller=brand.name)
+    shades = shades_of(colour, PRINT)
     label = mix(shades.on_brand, shades.brand_fill, SOFT_PERCENT)
     if contrast(label, shades.brand_fill) < LEAST_CONTRAST:
         label = shades.on_brand
-    return TicketLook(shades.brand_fill, shades.on_brand, label, logo)
+    return TicketLook(shades.brand_fill, shades.on_brand, label, logo, picture, brand.name)
 
 
 def checked_colour(text: str) -> str:

@@ -80,6 +80,8 @@ class RoomFigures(msgspec.Struct, frozen=True):
     waiting: int
     active: int
     admitted_per_s: float
+    rate_per_s: int = 0  # the limits that hold now, whoever set them
+    capacity: int = 0
 
 
 class Percentiles(msgspec.Struct, frozen=True):
@@ -139,8 +141,9 @@ class EventFigures(msgspec.Struct, frozen=True):
 
 
 class LiveFigures(msgspec.Struct, frozen=True):
-    """One frame of the live view. The next frame counts from `fence`. Money, tiers, payments, latency and the forecast
-    come from the exact figures and are a few seconds older than the rest (`whole_at_us`)."""
+    """One frame of the live view. The next frame counts from `fence`. Seats, sections, tiers and the room are of one
+    moment (`at_us`), so they add up. Money (in `tiers` too), payments, latency and the forecast come from the exact
+    figures and are a few seconds older (`whole_at_us`)."""
 
     event_id: str
     at_us: int

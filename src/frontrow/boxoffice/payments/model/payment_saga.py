@@ -1,7 +1,11 @@
 """The checkout saga as two pure functions (B6): what to do next, and what the provider's object means.
 
 CONFIRMED is the pivot. Before it every failure goes backward: void, free the seats. After it everything goes forward:
-capture; if the bank dropped the authorisation, authorise once more, else cancel and notify the fan. Any process that
+capture; if the bank dropped the authorisation, authorise once more, else cancel and notify the fan.
+
+Money that cannot be reserved (iDEAL, a bank transfer) is captured before the pivot: it confirms the booking if the hold
+still lasts, and goes back if it does not. While it is awaited (`processing`) nothing here can stop it, so the payment
+is read until it has come or failed. If the organiser lets it, such a payment makes the hold longer. Any process that
 finds a payment, the one that began it or another one after a crash, calls `next_step` and continues from there.
 
 The number of outages does not matter here: while the hold lasts, the same step is retried (B8). Only the end of the
@@ -13,13 +17,17 @@ from enum import StrEnum
 from typing import Final
 
 from frontrow.boxoffice.holds.model.bookings import HOLD_STATES, Booking, BookingState
-from frontrow.boxoffice.payments.model.payments import TAKES_CARDS, Payment, PaymentState
+from frontrow.boxoffice.payments.model.payments import ENDED, LATE_MONEY, TAKES_CARDS, Payment, PaymentState
 from frontrow.boxoffice.payments.model.provider_intents import Intent, IntentState
 from frontrow.core.clock import US_PER_S
 
 ACTION_CHECK_S: Final = 15  # how often to check whether the fan answered the bank, in case the webhook is lost
 OPEN_CHECK_S: Final = 15  # how soon to check whether the fan paid in the browser; then less often, up to
 OPEN_CHECK_MAX_S: Final = 120
+MONEY_CHECK_S: Final = 15  # how soon to check for awaited money, in case the webhook is lost; then less often, up to
+MONEY_CHECK_MAX_S: Final = 6 * 3600
+LATE_MONEY_S: Final = 30 * 86_400  # awaited for this long after the hold; then the payment is cancelled
+TRIED: Final = frozenset({PaymentState.ACTION, PaymentState.PROCESSING})  # a failure that is seen in them is new
 _RESERVED: Final = frozenset({PaymentState.AUTHORISED, PaymentState.CAPTURING, PaymentState.CAPTURED})
 MAX_ATTEMPTS: Final = 3  # authorisations of one booking after captures that failed for good
 
@@ -39,18 +47,42 @@ class PaymentStep(StrEnum):
     CANCEL = "cancel"
     RETURN = "return"  # captured for a booking that is over: refund it
     DROP = "drop"  # declined for good: void the object, so that no browser can use a card on it
+    EXTEND = "extend"  # the money comes slowly: hold the seats for as long as the organiser allows
+    SEND_BACK = "send_back"  # the payment was ended here, and money came after all: refund it at the provider
 
 
-def next_step(booking: Booking, payment: Payment, now_us: int, *, kept_minor: int = 0) -> PaymentStep:
+def next_step(
+    booking: Booking,
+    payment: Payment,
+    now_us: int,
+    *,
+    kept_minor: int = 0,
+    superseded: bool = False,
+    pay_until_us: int = 0,
+) -> PaymentStep:
     """The one decision of the saga.
 
     `kept_minor` is what the organiser keeps of a booking that was refunded: its fees. For them the money is taken after
-    the refund, too.
+    the refund, too. `superseded`: the booking has a later payment, which alone sells, declines or cancels it. What is
+    left of this one is ended at the provider. `pay_until_us`: how long the organiser lets this payment hold the seats
+    (0: no longer than any other).
     """
+    if payment.state in ENDED and payment.reason == LATE_MONEY and payment.retry_at_us:
+        return PaymentStep.SEND_BACK
+    if payment.state is PaymentState.PROCESSING and now_us >= booking.hold_expires_at_us + LATE_MONEY_S * US_PER_S:
+        return PaymentStep.VOID
+    if superseded:
+        return (
+            _ended(payment)
+            if payment.state is PaymentState.DECLINED
+            else _TABLE[payment.state](False, False, booking, payment)
+        )
     paying = booking.state in HOLD_STATES and now_us < booking.hold_expires_at_us
     sold = booking.state is BookingState.CONFIRMED
     if sold and not booking.amount_minor and payment.state not in _RESERVED:
         sold = False  # nothing is owed for it: it needs no payment, and keeps its seats without one
+    if payment.state is PaymentState.PROCESSING and paying and pay_until_us > booking.hold_expires_at_us:
+        return PaymentStep.EXTEND
     if payment.state is PaymentState.CAPTURING and booking.state is BookingState.REFUNDED and kept_minor > 0:
         return PaymentStep.CAPTURE
     return _TABLE[payment.state](paying, sold, booking, payment)
@@ -60,8 +92,12 @@ def next_check_us(booking: Booking, payment: Payment, now_us: int) -> int:
     """When to check an idle payment, in case no webhook arrives before: at the latest at the hold's end. 0: never.
 
     An open payment is checked after 15 s, then whenever its age has doubled, and at least every two minutes. A hold of
-    ten minutes costs eight reads.
+    ten minutes costs eight reads. Awaited money is checked likewise, at least every six hours, also after the hold.
     """
+    if payment.state is PaymentState.PROCESSING:
+        later_us = now_us + money_pause_us(payment, now_us)
+        ends_us = booking.hold_expires_at_us if now_us < booking.hold_expires_at_us else later_us
+        return min(later_us, ends_us)
     if payment.state is PaymentState.ACTION:
         pause_us = ACTION_CHECK_S * US_PER_S
     elif payment.state is PaymentState.OPEN:
@@ -70,6 +106,12 @@ def next_check_us(booking: Booking, payment: Payment, now_us: int) -> int:
     else:
         return 0
     return min(now_us + pause_us, booking.hold_expires_at_us)
+
+
+def money_pause_us(payment: Payment, now_us: int) -> int:
+    """How long to wait before money that was awaited since `agreed_at_us` is looked for again."""
+    age_us = now_us - (payment.agreed_at_us or payment.created_at_us)
+    return min(max(age_us, MONEY_CHECK_S * US_PER_S), MONEY_CHECK_MAX_S * US_PER_S)
 
 
 def _creating(paying: bool, sold: bool, booking: Booking, payment: Payment) -> PaymentStep:
@@ -90,6 +132,10 @@ def _authorising(paying: bool, sold: bool, booking: Booking, payment: Payment) -
 
 def _action(paying: bool, sold: bool, booking: Booking, payment: Payment) -> PaymentStep:
     return PaymentStep.REST if paying else PaymentStep.VOID
+
+
+def _processing(paying: bool, sold: bool, booking: Booking, payment: Payment) -> PaymentStep:
+    return PaymentStep.REST
 
 
 def _authorised(paying: bool, sold: bool, booking: Booking, payment: Payment) -> PaymentStep:
@@ -113,6 +159,11 @@ def _declined(paying: bool, sold: bool, booking: Booking, payment: Payment) -> P
         return PaymentStep.CANCEL  # a second authorisation after a lapsed capture
     if booking.state is BookingState.PAYING:
         return PaymentStep.DECLINE
+    return _ended(payment)
+
+
+def _ended(payment: Payment) -> PaymentStep:
+    """A payment that took no card: its object must take none any more."""
     return PaymentStep.DROP if payment.ref and payment.retry_at_us else PaymentStep.REST
 
 
@@ -136,6 +187,7 @@ _TABLE: Final[dict[PaymentState, Callable[[bool, bool, Booking, Payment], Paymen
     PaymentState.OPEN: _open,
     PaymentState.AUTHORISING: _authorising,
     PaymentState.ACTION: _action,
+    PaymentState.PROCESSING: _processing,
     PaymentState.AUTHORISED: _authorised,
     PaymentState.CAPTURING: _capturing,
     PaymentState.CAPTURED: _captured,
@@ -148,6 +200,7 @@ _TABLE: Final[dict[PaymentState, Callable[[bool, bool, Booking, Payment], Paymen
 _BEFORE_CONFIRM: Final = {
     IntentState.AUTHORISED: PaymentState.AUTHORISED,
     IntentState.ACTION: PaymentState.ACTION,
+    IntentState.PROCESSING: PaymentState.PROCESSING,
     IntentState.CAPTURED: PaymentState.CAPTURED,
     IntentState.VOID: PaymentState.VOIDED,
 }
@@ -155,10 +208,25 @@ _STATE_BY_INTENT: Final[dict[PaymentState, dict[IntentState, PaymentState]]] = {
     PaymentState.OPEN: _BEFORE_CONFIRM,
     PaymentState.AUTHORISING: _BEFORE_CONFIRM,
     PaymentState.ACTION: _BEFORE_CONFIRM | {IntentState.CREATED: PaymentState.OPEN},
+    PaymentState.PROCESSING: {
+        IntentState.CREATED: PaymentState.OPEN,
+        IntentState.AUTHORISED: PaymentState.AUTHORISED,
+        IntentState.CAPTURED: PaymentState.CAPTURED,
+        IntentState.VOID: PaymentState.VOIDED,
+    },
     PaymentState.AUTHORISED: {IntentState.CAPTURED: PaymentState.CAPTURED, IntentState.VOID: PaymentState.VOIDED},
     PaymentState.CAPTURING: {IntentState.CAPTURED: PaymentState.CAPTURED, IntentState.VOID: PaymentState.LAPSED},
     PaymentState.VOIDING: {IntentState.CAPTURED: PaymentState.CAPTURED, IntentState.VOID: PaymentState.VOIDED},
 }
+
+
+def is_late_money(payment: Payment, intent: Intent) -> bool:
+    """Whether money came for a payment that was ended here, and has not gone back."""
+    return (
+        payment.state in ENDED
+        and intent.state is IntentState.CAPTURED
+        and intent.refunded_minor < intent.captured_minor
+    )
 
 
 def state_from_intent(payment: Payment, intent: Intent) -> PaymentState | None:
@@ -167,7 +235,7 @@ def state_from_intent(payment: Payment, intent: Intent) -> PaymentState | None:
     DECLINED means one card. Whether another may be tried is the event's policy, which the service applies.
     """
     if intent.declined and payment.state in TAKES_CARDS:
-        if payment.state is not PaymentState.ACTION and intent.failure == payment.failure:
+        if payment.state not in TRIED and intent.failure == payment.failure:
             return None  # seen before: the present card has not been tried yet
         return PaymentState.OPEN if intent.mistyped else PaymentState.DECLINED
     state = _STATE_BY_INTENT.get(payment.state, {}).get(intent.state)

@@ -23,8 +23,10 @@ from msgspec.structs import replace
 from frontrow.boxoffice.payments.model.retry_schedule import RETRIES_S, retry_pause_s
 from frontrow.core.errors import NotFound, Refused
 
+EXTERNAL: Final = "external"  # the provider of payments that were made at the box office
 BY_FAN: Final = "fan"  # the reason of a refund that its fan asked for
 PROVIDER_UNAVAILABLE: Final = "provider_unavailable"  # the reason of a payment that an outage ended
+LATE_MONEY: Final = "late_money"  # the reason of a payment that was ended here and got money after all: it goes back
 
 
 class PaymentState(StrEnum):
@@ -34,6 +36,7 @@ class PaymentState(StrEnum):
     OPEN = "open"
     AUTHORISING = "authorising"
     ACTION = "action"
+    PROCESSING = "processing"  # the fan has agreed, the money is awaited
     AUTHORISED = "authorised"
     CAPTURING = "capturing"
     CAPTURED = "captured"
@@ -45,9 +48,10 @@ class PaymentState(StrEnum):
 
 _TABLE: Final = """
 creating     open authorising voiding voided
-open         authorising action authorised declined captured voiding voided
-authorising  open action authorised capturing declined captured voiding voided
-action       open authorised capturing declined captured voiding voided
+open         authorising action processing authorised declined captured voiding voided
+authorising  open action processing authorised capturing declined captured voiding voided
+action       open processing authorised capturing declined captured voiding voided
+processing   open authorised capturing declined captured voiding voided
 authorised   capturing captured voiding voided
 capturing    captured lapsed voiding
 captured     -
@@ -64,7 +68,9 @@ NEXT: Final[Mapping[PaymentState, frozenset[PaymentState]]] = {
 UNKNOWN: Final = frozenset(
     {PaymentState.CREATING, PaymentState.AUTHORISING, PaymentState.CAPTURING, PaymentState.VOIDING}
 )
-TAKES_CARDS: Final = frozenset({PaymentState.OPEN, PaymentState.AUTHORISING, PaymentState.ACTION})
+TAKES_CARDS: Final = frozenset(
+    {PaymentState.OPEN, PaymentState.AUTHORISING, PaymentState.ACTION, PaymentState.PROCESSING}
+)
 BEFORE_SALE: Final = TAKES_CARDS | {PaymentState.CREATING, PaymentState.AUTHORISED}  # a fan is trying to pay
 ENDED: Final = frozenset({PaymentState.VOIDED, PaymentState.DECLINED, PaymentState.LAPSED})
 
@@ -80,7 +86,7 @@ class Payment(msgspec.Struct, frozen=True, gc=False):
     currency: str
     state: PaymentState = PaymentState.CREATING
     ref: str = ""  # the provider's name for it
-    method: str = ""  # the provider's name for the card
+    method: str = ""  # the provider's name for the card, or our id of another way of paying
     reason: str = ""  # why it was declined, lapsed or voided
     call: int = 1  # the attempt at the present operation
     tries: int = 0  # retries of the present operation that an outage caused; at most len(RETRIES_S)
@@ -90,13 +96,19 @@ class Payment(msgspec.Struct, frozen=True, gc=False):
     changed_at_us: int = 0
     declines: int = 0  # cards that the bank declined, of all attempts of the booking so far
     failure: str = ""  # the provider's name for the last failure that was seen here
+    account: str = ""  # whose account has the money at the provider: "" is the server's own; it never changes
+    paid_with: str = ""  # our id of the way of paying that the fan chose, once the provider has told it
+    agreed_at_us: int = 0  # of a payment that is `processing`: since when
+    offered: str = ""  # our ids of what the provider's form offers, with commas between them; none: a card
+    fee_minor: int = 0  # of the amount, what the platform keeps when an organiser's own account takes it
 
     def moved(self, state: PaymentState, now_us: int, *, retry_at_us: int = 0, **changes: object) -> "Payment":
         """The next version in `state`; a step that is not in the table is a bug."""
         if state is not self.state:
             assert state in NEXT[self.state], f"a payment that is {self.state} cannot become {state}"
             call = self.call if {self.state, state} <= TAKES_CARDS else 1  # a key is never used for two cards
-            changes = {"call": call, "tries": 0} | changes
+            agreed_at_us = now_us if state is PaymentState.PROCESSING else 0
+            changes = {"call": call, "tries": 0, "agreed_at_us": agreed_at_us} | changes
         return replace(
             self, state=state, changed_at_us=now_us, retry_at_us=retry_at_us, version=self.version + 1, **changes
         )

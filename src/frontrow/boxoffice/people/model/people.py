@@ -52,7 +52,16 @@ class LinkSpent(NotFound):
 
 
 class OtherBrowser(Refused):
+    """The link was requested in another browser. Whoever opened it can confirm that they want to sign in here."""
+
     code = "other_browser"
+
+
+class WrongSignInCode(Refused):
+    """The code of a sign-in mail does not belong to the browser that asked for it, or was mistyped."""
+
+    code = "wrong_sign_in_code"
+    http_status = 422
 
 
 class AlreadyMember(Refused):

@@ -193,6 +193,11 @@ def cheapest_minor(event: Event) -> int | None:
     return min((tier.shown_minor for tier in PriceList(event).tiers.values()), default=None)
 
 
+def has_add_ons(price_lines: str) -> bool:
+    """Whether the stored lines of a booking may have add-ons, without reading them."""
+    return f'"{LineKind.ADD_ON}"' in price_lines
+
+
 def encode_lines(lines: Sequence[PriceLine]) -> str:
     """The lines as a booking stores them."""
     return _encoder.encode(lines).decode()

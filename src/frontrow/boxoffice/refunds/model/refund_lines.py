@@ -16,6 +16,7 @@ What the organiser keeps of it by the event's policy is worked out in `refunds.m
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Final
 
 import msgspec
@@ -63,23 +64,33 @@ class RefundChoice(msgspec.Struct, frozen=True):
 
 
 EVERYTHING: Final = RefundChoice()
+NOTHING: Final[Mapping[str, int]] = MappingProxyType({})
 
 
 class PaidFor(msgspec.Struct, frozen=True):
-    """What a booking still has, with what was paid for it. `withheld_minor`: for kept seats that lost their group."""
+    """What a booking still has, with what was paid for it. `withheld_minor`: for kept seats that lost their group.
+    `used`: add-ons that were redeemed at the gate. They stay paid, also when the last seat goes (ADR 0199)."""
 
     seats: dict[int, int]
     add_ons: dict[str, list[int]]  # by key, the amount of each one
     fees: tuple[tuple[str, int], ...]  # per booking: name and amount
     withheld_minor: int = 0
+    used: tuple[tuple[str, int, int], ...] = ()  # name, quantity and amount
+
+    @property
+    def used_minor(self) -> int:
+        return sum(amount for _, _, amount in self.used)
 
     @property
     def fees_minor(self) -> int:
         return sum(amount for _, amount in self.fees)
 
 
-def paid_for(booking: Booking, prices_minor: Mapping[int, int], gone: Mapping[str, int]) -> PaidFor:
-    """What was paid for each part of the booking. `gone` says how many of which add-on were refunded."""
+def paid_for(
+    booking: Booking, prices_minor: Mapping[int, int], gone: Mapping[str, int], used: Mapping[str, int] = NOTHING
+) -> PaidFor:
+    """What was paid for each part of the booking. `gone` says how many of which add-on were refunded, `used` how many
+    were redeemed."""
     lines = decode_lines(booking.price_lines)
     whole = _whole_lines(lines)
     fees = [line for line in whole if line.kind is LineKind.FEE]
@@ -94,12 +105,14 @@ def paid_for(booking: Booking, prices_minor: Mapping[int, int], gone: Mapping[st
     if rest < 0:  # the prices of the seats contain shares of the other lines
         rest, own = 0, _allotted(booking.amount_minor, lines, whole, list(seats.values()), own)
     parts = iter(own)
-    return PaidFor(
-        {seat: next(parts) for seat in seats},
-        {key: [next(parts) for _ in some] for key, some in extras.items()},
-        tuple((line.name, next(parts)) for line in fees),
-        rest,
-    )
+    by_seat = {seat: next(parts) for seat in seats}
+    by_add_on = {key: [next(parts) for _ in some] for key, some in extras.items()}
+    by_fee = tuple((line.name, next(parts)) for line in fees)
+    names = {line.key: line.name for line in whole}
+    spent = {key: by_add_on[key][-count:] for key, count in used.items() if count and by_add_on.get(key)}
+    unused = {key: some[: len(some) - len(spent.get(key, ()))] for key, some in by_add_on.items()}
+    kept = tuple((names[key], len(some), sum(some)) for key, some in spent.items())
+    return PaidFor(by_seat, unused, by_fee, rest, kept)
 
 
 def _whole_lines(lines: Sequence[PriceLine]) -> list[PriceLine]:

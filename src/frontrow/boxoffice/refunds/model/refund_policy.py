@@ -9,7 +9,7 @@ from typing import Final
 
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import InvalidInput
-from frontrow.shared.money import BASIS_POINTS
+from frontrow.shared.money import BASIS_POINTS, Money
 
 MAX_REFUND_STEPS: Final = 6
 
@@ -51,6 +51,10 @@ class RefundPolicy:
     def step_at(self, starts_at_us: int, now_us: int) -> RefundStep | None:
         """The step that applies at `now_us`; None once the last one is over."""
         return next((step for step in self.all_steps if now_us < starts_at_us - step.until_s * US_PER_S), None)
+
+    def fee_of(self, refunded: Money, seats: int) -> int:
+        """The organiser's fee for a refund of this much and so many seats."""
+        return self.fee_per_seat_minor * seats + refunded.percent(self.fee_basis_points).minor
 
 
 DEFAULT_POLICY: Final = RefundPolicy()

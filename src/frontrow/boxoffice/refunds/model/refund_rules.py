@@ -6,6 +6,7 @@ import msgspec
 
 from frontrow.boxoffice.events.model.events import Event, EventStatus
 from frontrow.boxoffice.holds.model.bookings import Booking
+from frontrow.boxoffice.payments.model.payments import EXTERNAL, Payment
 from frontrow.boxoffice.refunds.model.refund_lines import (
     PaidFor,
     RefundChoice,
@@ -26,17 +27,34 @@ class RefundRefused(Refused):
     code = "refund_refused"
 
 
+class PaidAtBoxOffice(RefundRefused):
+    """The money is in the till of the box office. Nobody would hand it out because of a click."""
+
+    code = "paid_at_box_office"
+
+
+def check_paid_online(payments: Sequence[Payment]) -> None:
+    """Raise `PaidAtBoxOffice` if the buyer paid staff, in cash or on a card reader. Staff gives it back, too."""
+    if any(one.provider == EXTERNAL for one in payments):
+        raise PaidAtBoxOffice(
+            "these tickets were paid at the box office; return them there", booking=payments[0].booking_id
+        )
+
+
 class RefundNotFound(NotFound):
     code = "refund_not_found"
 
 
 class RefundSum(msgspec.Struct, frozen=True):
-    """What goes back and what the organiser keeps. `lines` add up to `amount_minor`."""
+    """What goes back and what the organiser keeps. `lines` add up to `amount_minor`. `fees_left` are the fees per
+    booking that stay paid until the last seat goes: name and amount."""
 
     choice: RefundChoice
     lines: tuple[RefundLine, ...]
     amount_minor: int
     fee_minor: int
+    fees_left: tuple[tuple[str, int], ...] = ()
+    used: tuple[tuple[str, int, int], ...] = ()  # add-ons that were redeemed and stay paid: name, quantity and amount
 
     @property
     def worth_minor(self) -> int:
@@ -85,14 +103,22 @@ def refund_sum(
     if by_policy:
         lines += _kept_lines(event, booking, paid, choice, worth, now_us)
     amount = sum(line.amount_minor for line in lines)
-    return RefundSum(choice, tuple(lines), amount, worth - amount)
+    if _ends(booking, choice):  # what was redeemed stays with the organiser
+        most = paid.used_minor if left_minor is None else min(paid.used_minor, left_minor - worth)
+        return RefundSum(choice, tuple(lines), amount, worth - amount + most, (), paid.used)
+    return RefundSum(choice, tuple(lines), amount, worth - amount, paid.fees)
 
 
 def resale_sum(booking: Booking, paid: PaidFor, seats: Sequence[int]) -> RefundSum:
     """What seats that are returned for resale bring back once they are resold."""
     choice = complete_choice(booking, paid, RefundChoice(tuple(seats)))
     lines = refund_lines(booking, paid, choice)
-    return RefundSum(choice, lines, sum(line.amount_minor for line in lines), 0)
+    amount, ends = sum(line.amount_minor for line in lines), _ends(booking, choice)
+    return RefundSum(choice, lines, amount, 0, () if ends else paid.fees, paid.used if ends else ())
+
+
+def _ends(booking: Booking, choice: RefundChoice) -> bool:
+    return set(choice.seats) == set(booking.seats)
 
 
 def _kept_lines(
@@ -116,6 +142,5 @@ def _kept_lines(
         keep(RefundLineKind.BOOKING_FEES_KEPT, paid.fees_minor)
     step = policy.step_at(event.starts_at_us, now_us) or policy.all_steps[-1]
     keep(RefundLineKind.SHARE_KEPT, left - Money(left, booking.currency).percent(step.basis_points).minor)
-    share = Money(left, booking.currency).percent(policy.fee_basis_points).minor
-    keep(RefundLineKind.REFUND_FEE, policy.fee_per_seat_minor * len(choice.seats) + share)
+    keep(RefundLineKind.REFUND_FEE, policy.fee_of(Money(left, booking.currency), len(choice.seats)))
     return found

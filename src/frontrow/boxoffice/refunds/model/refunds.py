@@ -36,6 +36,13 @@ NEXT_REFUND: Final[Mapping[RefundState, frozenset[RefundState]]] = {
 UNFINISHED_REFUNDS: Final = frozenset({RefundState.ASKED, RefundState.PENDING})
 
 
+class BookingSeen(msgspec.Struct, frozen=True):
+    """The booking as it was when a refund was worked out. If it has changed, the refund is worked out again."""
+
+    worth_minor: int
+    used: tuple[tuple[str, int], ...] = ()  # add-ons that were redeemed, and how many
+
+
 class Refund(msgspec.Struct, frozen=True, gc=False):
     """Money to refund for a part of a booking, less `fee_minor`, which the organiser keeps.
 

@@ -1,4 +1,4 @@
-"""A ticket returned to the pool for resale: its states and errors.
+"""A ticket returned to the pool for resale: its states, and until when it can be returned.
 
 giving -> listed -> resold -> refunded. Each step is durable before the next begins and may be repeated. `giving` is the
 intent (the ticket is being revoked), `listed` frees the seat, `resold` means that a later booking of the seat was
@@ -12,6 +12,8 @@ from typing import Final
 
 import msgspec
 
+from frontrow.boxoffice.events.model.events import Event
+from frontrow.boxoffice.waitlist.model.waitlist import HAS_WAITLIST
 from frontrow.core.errors import Refused
 from frontrow.shared.ids import ID_CHARS, encode32
 
@@ -52,3 +54,9 @@ class NotReturnable(Refused):
     """These seats cannot be returned: they were not sold to this fan, or the sale is over."""
 
     code = "not_returnable"
+
+
+def check_returnable(event: Event, booking_id: str, now_us: int) -> None:
+    """Raise `NotReturnable` unless seats of the event can still be resold."""
+    if event.status not in HAS_WAITLIST or now_us >= event.sale_ends_at_us:
+        raise NotReturnable(f"{event.name} cannot be resold any more", booking=booking_id)

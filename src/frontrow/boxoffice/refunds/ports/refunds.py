@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from frontrow.boxoffice.events.model.event_changes import Change
+from frontrow.boxoffice.gate.ports import RedemptionReads
 from frontrow.boxoffice.payments.ports import PaymentLedger
-from frontrow.boxoffice.refunds.model.refunds import Refund
+from frontrow.boxoffice.refunds.model.refunds import BookingSeen, Refund
 from frontrow.boxoffice.waitlist.ports import WaitlistBook
 
 
@@ -27,7 +28,7 @@ class RefundBook(RefundReads, Protocol):
         fence: int,
         now_us: int,
         change: Change,
-        worth_minor: int | None = None,
+        seen: BookingSeen | None = None,
         uses: Sequence[tuple[str, int]] = (),
     ) -> Refund:
         """`PaymentBook.ask_refund` with the note of who gave it, in one transaction. A repeated refund is not noted
@@ -54,6 +55,9 @@ class RefundLedger(PaymentLedger, Protocol):
 
     @property
     def organiser(self) -> RefundBook: ...
+
+    @property
+    def redemptions(self) -> RedemptionReads: ...
 
     @property
     def waitlist(self) -> WaitlistBook: ...

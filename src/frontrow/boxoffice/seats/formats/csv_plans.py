@@ -53,11 +53,13 @@ class _Draft:
     places: int = 0  # in areas
     seen: dict[tuple[str, str, str], int] = field(default_factory=dict)
     errors: list[str] = field(default_factory=list)
+    lines: list[tuple[int, str]] = field(default_factory=list)  # line and column of each error
     placed: set[bool] = field(default_factory=set)  # whether lines have positions: all or none
     last_row: tuple[str, str] = ("", "")
 
     def add_error(self, line: int, column: str, message: str) -> None:
         self.errors.append(f"line {line}, column {column}: {message}")
+        self.lines.append((line, column))
 
 
 def from_csv(text: str, name: str) -> Plan:
@@ -69,9 +71,11 @@ def from_csv(text: str, name: str) -> Plan:
         _check_header(header)
         _read_lines(draft, header, lines)
     except csv.Error as error:
-        raise BadTable(f"line {lines.line_num}: {error}", param="csv") from None
+        line = lines.line_num
+        raise BadTable(f"line {line}: {error}", param="csv", reason="csv_unreadable", line=line) from None
     if draft.errors:
-        raise BadTable("; ".join(draft.errors[:MAX_ERRORS]), param="csv", errors=draft.errors[:MAX_ERRORS])
+        said, where = draft.errors[:MAX_ERRORS], draft.lines[:MAX_ERRORS]
+        raise BadTable("; ".join(said), param="csv", errors=said, lines=where)
     return _build_plan(draft, name)
 
 
@@ -80,7 +84,7 @@ def _check_header(header: list[str]) -> None:
     unknown = [column for column in header if column not in COLUMNS]
     if missing or unknown or len(set(header)) != len(header):
         problem = f"missing {', '.join(missing)}" if missing else f"unknown or repeated {', '.join(unknown or header)}"
-        raise BadTable(f"line 1: {problem}; the columns are {', '.join(COLUMNS)}", param="csv")
+        raise BadTable(f"line 1: {problem}; the columns are {', '.join(COLUMNS)}", param="csv", reason="csv_columns")
 
 
 def _read_lines(draft: _Draft, header: list[str], lines: Iterable[list[str]]) -> None:
@@ -94,7 +98,7 @@ def _read_lines(draft: _Draft, header: list[str], lines: Iterable[list[str]]) ->
         if len(draft.errors) >= MAX_ERRORS:
             return
         if len(draft.seen) + draft.places > MAX_SEATS:
-            raise BadTable(f"line {number}: more than {MAX_SEATS:,} seats", param="csv")
+            raise BadTable(f"line {number}: more than {MAX_SEATS:,} seats", param="csv", reason="plan_seats")
 
 
 def _read_line(draft: _Draft, line: int, cells: Cells) -> None:
@@ -178,7 +182,7 @@ def _build_plan(draft: _Draft, name: str) -> Plan:
     ranked = tuple(Section(s.id, s.rows, s.name, s.kind, rank, s.shape) for rank, s in enumerate(sections))
     seats = [seat for section in ranked for row in section.rows for seat in row.seats]
     if not seats:
-        raise BadTable("line 2: the table has no seats", param="csv")
+        raise BadTable("line 2: the table has no seats", param="csv", reason="plan_seats")
     width, height = max(seat.x for seat in seats) + 50, max(seat.y for seat in seats) + 50
     return Plan(name, ranked, max(width, 200.0), max(height, 200.0))
 

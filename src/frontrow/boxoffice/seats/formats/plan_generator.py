@@ -1,7 +1,7 @@
-"""Generated venues for demos and tests: a stadium, an arena or a theatre with exactly the requested number of seats.
+"""Generated venues: a stadium, an arena, a theatre or a standing room with exactly the requested number of places.
 
 A venue is a few rings of sections around the middle, with seats one pitch apart. The rings are scaled until they have
-enough seats. Then seats are removed evenly from the last rows of the outermost ring until the number is exact.
+enough seats. Then whole rows and single seats are removed from the outermost ring until the number is exact.
 """
 
 import math
@@ -16,6 +16,7 @@ from frontrow.core.errors import InvalidInput
 PITCH, ROW_STEP, AISLE = 9.0, 10.5, 0.012
 MIN_SEATS, MAX_GENERATED = 20, 200_000
 MAX_TRIES = 400
+MAX_TURNS = 4  # fewer seats are left over than one row has: the first is nearly always enough
 LEAST_CHAIRS = 24  # on a floor, if any
 SMALL_STADIUM, SMALL_ARENA = 1_500, 300  # below, one ring: the rows of several would overlap
 WHEELCHAIR_EVERY = 6  # in the step-free row of the first ring
@@ -43,7 +44,7 @@ ARENA = (Ring("1", "lower", 420, 330, 22, 24, 0.17), Ring("2", "upper", 690, 600
 
 
 def generate(kind: str, seats: int) -> Plan:
-    """A `stadium`, `arena` or `theatre` with exactly `seats` seats."""
+    """A `stadium`, `arena`, `theatre` or `standing` room with exactly `seats` places."""
     if kind not in KINDS:
         raise InvalidInput(f"kind must be one of {', '.join(KINDS)}, not {kind!r}", param="kind")
     if not MIN_SEATS <= seats <= MAX_GENERATED:
@@ -80,7 +81,18 @@ def theatre(seats: int) -> Plan:
     return Plan("Theatre", placed, float(size), radius + 80, (Decor("rect", size / 2 - 90, 10, 180, 60, "STAGE"),))
 
 
-KINDS: dict[str, Callable[[int], Plan]] = {"stadium": stadium, "arena": arena, "theatre": theatre}
+def standing(places: int) -> Plan:
+    """One floor without seats in front of a stage: a club, a field, a church."""
+    floor = area("Floor", places, tier="standing", shape=AreaShape(30.0, 110.0, 400.0, 240.0))
+    return Plan("Standing room", (floor,), 460.0, 380.0, (Decor("rect", 130.0, 20.0, 200.0, 60.0, "STAGE"),))
+
+
+KINDS: dict[str, Callable[[int], Plan]] = {
+    "stadium": stadium,
+    "arena": arena,
+    "theatre": theatre,
+    "standing": standing,
+}
 
 
 def _fan_row(number: int, radius: float, count: int, tier: str) -> Row:
@@ -172,15 +184,21 @@ def _arc_length(shape: ArcShape, row: int) -> float:
 
 
 def _remove_excess(shapes: list[Shaped], seats: int) -> None:
-    """Remove seats from the last rows, section by section from the outermost ring inwards, until `seats` are left."""
+    """Remove whole last rows, section by section from the outermost ring inwards, then single seats, at most one per
+    row and turn, until `seats` are left. A row's seats are spread over its arc: without many, it would have gaps."""
     excess = sum(sum(counts) for *_, counts in shapes) - seats
     for _ in range(MAX_TRIES):  # a turn removes up to a row per section: two or three are enough
+        before = excess
         for _, _, counts in reversed(shapes):
-            removed = min(excess, counts[-1] if len(counts) > 1 else counts[-1] - 1)
-            counts[-1] -= removed
-            excess -= removed
-            if counts[-1] == 0:
-                counts.pop()
+            if len(counts) > 1 and counts[-1] <= excess:
+                excess -= counts.pop()
+        if excess == before:
+            break
+    rows = [(counts, row) for _, _, counts in reversed(shapes) for row in reversed(range(len(counts)))]
+    for counts, row in rows * MAX_TURNS:
+        if excess and counts[row] > 1:
+            counts[row] -= 1
+            excess -= 1
 
 
 def _floor_sections(

@@ -52,7 +52,8 @@ def _check_schema(document: Any) -> None:
     error = next(_validator().iter_errors(document), None)
     if error is not None:
         where = "/".join(str(part) for part in error.absolute_path) or "the document"
-        raise BadPlan(f"not a pretix seating plan: at {where}: {error.message[:200]}", param=where)
+        said = f"not a pretix seating plan: at {where}: {error.message[:200]}"
+        raise BadPlan(said, param=where, reason="pretix", where=where)
 
 
 def from_pretix(document: Any) -> tuple[Plan, list[str]]:

@@ -1,11 +1,9 @@
 """Labels of sections, rows and seats. They have letters, digits and dots only, so ids made of them are unambiguous.
 
-People read the names that the organiser gave to sections and rows instead, on every page and ticket (`SeatLabels`).
+People read the names that the organiser gave to sections and rows instead, on every page and ticket (`seat_names.py`).
 """
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 from frontrow.core.errors import InvalidInput
 
@@ -27,40 +25,3 @@ def check_label(text: str, what: str) -> str:
             f"{what} {text[:60]!r} must be 1 to {MAX_LABEL_CHARS} letters, digits or dots{hint}", param=what
         )
     return text
-
-
-def seat_parts(seat_id: str) -> tuple[str, str, str]:
-    """Section, row and number of a public seat id."""
-    section, _, rest = seat_id.partition("-")
-    row, _, number = rest.rpartition("-")
-    return section, row, number
-
-
-def seat_text(named: tuple[str, str, str]) -> str:
-    """A seat in a list: `Balcony · A · 7`, or `Pit · 7` for a place to stand."""
-    return " · ".join(part for part in named if part not in ("", AREA_ROW))
-
-
-@dataclass(frozen=True, slots=True)
-class SeatLabels:
-    """How people call the seats of a plan. Sections and rows without a name of their own are called by their ids."""
-
-    sections: Mapping[str, str] = field(default_factory=dict)  # id -> name
-    rows: Mapping[tuple[str, str], str] = field(default_factory=dict)  # (section id, row id) -> name
-
-    def parts(self, seat_id: str) -> tuple[str, str, str]:
-        """Section, row and number of a seat, by their names."""
-        section, row, number = seat_parts(seat_id)
-        return self.sections.get(section, section), self.rows.get((section, row), row), number
-
-    def text(self, seat_id: str) -> str:
-        """A seat in a list."""
-        return seat_text(self.parts(seat_id))
-
-
-def seat_name(seats: Sequence[str] | Mapping[int, str], index: int) -> str:
-    """The name of a seat, or its number when it has no name here."""
-    try:
-        return seats[index]
-    except (IndexError, KeyError):
-        return f"seat {index}"

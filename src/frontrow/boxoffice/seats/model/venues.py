@@ -14,7 +14,8 @@ from functools import cached_property
 from typing import TypeVar, cast
 
 from frontrow.boxoffice.seats.model.plan_shapes import AreaShape, Decor, Shape
-from frontrow.boxoffice.seats.model.seat_labels import AREA_ROW, SeatLabels, check_label
+from frontrow.boxoffice.seats.model.seat_labels import AREA_ROW, check_label
+from frontrow.boxoffice.seats.model.seat_names import SeatLabels
 from frontrow.core.errors import InvalidInput, NotFound
 
 Derived = TypeVar("Derived")
@@ -204,7 +205,9 @@ class Plan:
         try:
             return self._section_number[section_id]
         except KeyError:
-            raise NotFound(f"{self.name} has no section {section_id!r}", param="section") from None
+            raise NotFound(
+                f"{self.name} has no section {section_id!r}", param="section", reason="plan_outdated"
+            ) from None
 
     def section_at(self, index: int) -> int:
         """The position of the section of the seat at `index`."""
@@ -260,7 +263,7 @@ def area(
 def check_size(seats: int) -> None:
     """Refuse a number of seats that no plan has. Whoever makes a plan sums up and asks here before making any seat."""
     if not 1 <= seats <= MAX_SEATS:
-        raise InvalidInput(f"a plan has 1 to {MAX_SEATS:,} seats, not {seats:,}", param="seats")
+        raise InvalidInput(f"a plan has 1 to {MAX_SEATS:,} seats, not {seats:,}", param="seats", reason="plan_seats")
 
 
 def _check_plan(plan: Plan) -> None:
@@ -270,7 +273,9 @@ def _check_plan(plan: Plan) -> None:
     if not all(-MAX_COORDINATE <= seat.x <= MAX_COORDINATE >= abs(seat.y) for seat in plan.seats):
         raise InvalidInput(f"every seat's x and y must be within ±{MAX_COORDINATE:,}", param="position")
     for what in _find_repeated(plan):
-        raise InvalidInput(f"{what} occurs twice in plan {plan.name!r}; rename one", param="plan")
+        raise InvalidInput(
+            f"{what} occurs twice in plan {plan.name!r}; rename one", param="plan", reason="section_taken"
+        )
     for section in plan.sections:
         if (section.kind is SectionKind.AREA) != isinstance(section.shape, AreaShape) or not section.rows:
             raise InvalidInput(

@@ -14,7 +14,8 @@ from typing import Final
 
 import msgspec
 
-from frontrow.boxoffice.seats.model.seat_labels import AREA_ROW, seat_parts, seat_text
+from frontrow.boxoffice.seats.model.seat_labels import AREA_ROW
+from frontrow.boxoffice.seats.model.seat_names import seat_parts, seat_text
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import NotFound, Refused
 from frontrow.shared.ids import encode32
@@ -127,6 +128,7 @@ class Sheet:
     price: Money | None = None  # with its fees, as the buyer paid it
     named: tuple[str, str, str] | None = None  # section, row and number as the organiser calls them
     transfer_id: str = ""  # the transfer by which its holder got it; empty: the holder is the buyer
+    add_ons: tuple[str, ...] = ()  # of the whole booking, by name: ("2 × Dinner",); a transferred ticket has none
 
     @property
     def place(self) -> str:
@@ -137,10 +139,9 @@ class Sheet:
         """Section, row and number of the seat, by their names."""
         return self.named or seat_parts(self.seat)
 
-    @property
-    def seat_text(self) -> str:
-        """The seat in a list."""
-        return seat_text(self.parts)
+    def seat_text(self, language: str = "en") -> str:
+        """The name of the seat."""
+        return seat_text(self.parts, language)
 
     def seat_words(self, words: Mapping[str, str]) -> list[tuple[str, str]]:
         """Section, row and seat with their labels. Parts that the seat name does not have are left out."""

@@ -6,6 +6,7 @@ from frontrow.boxoffice.checkout.model.receipts import Seller
 from frontrow.boxoffice.events.ports import Catalogue, PictureBook
 from frontrow.boxoffice.holds.ports.ledger import Ledger
 from frontrow.boxoffice.organiser.ports.brands import BrandBook
+from frontrow.boxoffice.payments.ports import PaymentBook
 from frontrow.boxoffice.tickets.ports.tickets import TicketBook
 from frontrow.boxoffice.tickets.ports.transfers import TransferBook
 from frontrow.boxoffice.tickets.ports.wallets import WalletBook
@@ -19,6 +20,9 @@ class TicketLedger(Ledger, Protocol):
 
     @property
     def catalogue(self) -> Catalogue: ...
+
+    @property
+    def payments(self) -> PaymentBook: ...
 
     @property
     def pictures(self) -> PictureBook: ...

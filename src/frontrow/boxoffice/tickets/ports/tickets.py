@@ -40,6 +40,10 @@ class TicketReads(Protocol):
         """The name that the buyer entered for the booking, or empty."""
         ...
 
+    async def valid_tickets(self, event_id: str, after: int = -1, limit: int = 1_000) -> list[Ticket]:
+        """The valid tickets of an event in the order of their seats, from after that seat on."""
+        ...
+
     async def revoked_tickets(
         self, event_id: str, after: tuple[int, str] = (-1, ""), limit: int = 1_000
     ) -> list[tuple[str, int]]:

@@ -1,6 +1,6 @@
-"""The waitlist (B11): entries in line, and the offers made to them.
+"""The waitlist (B11): entries in line, and their order. The offers made to them are in `offers`.
 
-An Offer is an ordinary hold kept for one entry. The line is ordered by (rank, number). First come, first served gives
+The line is ordered by (rank, number). First come, first served gives
 everyone rank 0. A lottery gives each fan a rank drawn from a seed whose hash was published before anybody joined, so
 that every rank can be recomputed once the seed is published.
 """
@@ -11,14 +11,12 @@ from typing import Final
 
 import msgspec
 
-from frontrow.boxoffice.holds.model.bookings import BookingState
-from frontrow.boxoffice.holds.model.holds import NewHold
+from frontrow.boxoffice.events.model.events import EventStatus
 from frontrow.core.errors import InvalidInput, NotFound, Refused
 from frontrow.shared.ids import ID_CHARS, encode32
 
-OFFER_TTL_S: Final = 300  # how long a fan may claim an offer
-MAX_LAPSES: Final = 2  # after this many unanswered offers the entry leaves the line
 MAX_SECTIONS: Final = 50
+HAS_WAITLIST: Final = frozenset({EventStatus.ON_SALE, EventStatus.SOLD_OUT})  # while the sale lasts
 _RANK_BITS: Final = 53  # integers that JSON keeps exact
 
 
@@ -33,34 +31,6 @@ class EntryState(StrEnum):
     SERVED = "served"
     LEFT = "left"
     ENDED = "ended"  # its offers lapsed too often, or the event was cancelled
-
-
-class OfferState(StrEnum):
-    OPEN = "open"
-    CLAIMED = "claimed"
-    DECLINED = "declined"
-    LAPSED = "lapsed"
-    WITHDRAWN = "withdrawn"  # the event was cancelled
-
-
-class OfferMove(StrEnum):
-    CLAIM = "claim"
-    DECLINE = "decline"
-    LAPSE = "lapse"
-    WITHDRAW = "withdraw"
-
-
-# The state after each move. Repeating a move changes nothing. A move that is not in the table is refused.
-OFFER_MOVES: Final[dict[tuple[OfferState, OfferMove], OfferState]] = {
-    (OfferState.OPEN, OfferMove.CLAIM): OfferState.CLAIMED,
-    (OfferState.OPEN, OfferMove.DECLINE): OfferState.DECLINED,
-    (OfferState.OPEN, OfferMove.LAPSE): OfferState.LAPSED,
-    (OfferState.OPEN, OfferMove.WITHDRAW): OfferState.WITHDRAWN,
-    (OfferState.CLAIMED, OfferMove.CLAIM): OfferState.CLAIMED,
-    (OfferState.DECLINED, OfferMove.DECLINE): OfferState.DECLINED,
-    (OfferState.LAPSED, OfferMove.LAPSE): OfferState.LAPSED,
-    (OfferState.WITHDRAWN, OfferMove.WITHDRAW): OfferState.WITHDRAWN,
-}
 
 
 class WaitRules(msgspec.Struct, frozen=True):
@@ -144,14 +114,6 @@ def _derived(prefix: str, entry_id: str, turn: int) -> str:
     return f"{prefix}_{encode32(int.from_bytes(digest, 'big') & ((1 << 130) - 1), ID_CHARS)}"
 
 
-class NewOffer(msgspec.Struct, frozen=True):
-    """A new offer: keep the seats of `hold` for the entry until the hold ends."""
-
-    id: str
-    entry_id: str
-    hold: NewHold
-
-
 class WaitlistSummary(msgspec.Struct, frozen=True):
     """How many seats of an event are taken, and whether anybody waits."""
 
@@ -159,68 +121,8 @@ class WaitlistSummary(msgspec.Struct, frozen=True):
     waiting: bool
 
 
-class EndedEntries(msgspec.Struct, frozen=True):
-    """The result of ending one page of a waitlist: entries ended, offers withdrawn, entries to try again."""
-
-    entries: int
-    withdrawn: "tuple[Offer, ...]"
-    left: int
-
-
-class Offer(msgspec.Struct, frozen=True):
-    """Seats kept for one entry until `expires_at_us`. `booking_id` and `fence` are those of its hold."""
-
-    id: str
-    entry_id: str
-    event_id: str
-    fan: str
-    booking_id: str
-    state: OfferState
-    expires_at_us: int
-    fence: int
-    seats: tuple[int, ...]
-    booking_state: BookingState
-    hold_expires_at_us: int
-
-    def open(self, now_us: int) -> bool:
-        """Whether it can still be claimed."""
-        return self.state is OfferState.OPEN and now_us < self.expires_at_us
-
-
-def due_move(offer: Offer, now_us: int) -> OfferMove | None:
-    """The move that an open offer is due for, by its booking's state at `now_us`. None: it is still open."""
-    match offer.booking_state:
-        case BookingState.PAYING | BookingState.CONFIRMED | BookingState.REFUNDED:
-            return OfferMove.CLAIM  # the fan began to pay without claiming
-        case BookingState.CANCELLED:
-            return OfferMove.DECLINE  # the fan released the hold
-        case BookingState.EXPIRED:
-            return OfferMove.LAPSE
-        case _ if offer.hold_expires_at_us <= now_us:
-            return OfferMove.LAPSE
-        case _ if now_us >= offer.expires_at_us:
-            return OfferMove.CLAIM  # the hold was extended beyond the offer, so the fan uses it
-        case _:
-            return None
-
-
-def entry_after(move: OfferMove, lapses: int) -> EntryState:
-    """The entry's state after its offer. `lapses` counts earlier ones. Declining keeps the place in line."""
-    if move is OfferMove.CLAIM:
-        return EntryState.SERVED
-    if move is OfferMove.WITHDRAW:
-        return EntryState.ENDED
-    if move is OfferMove.LAPSE and lapses + 1 >= MAX_LAPSES:
-        return EntryState.ENDED
-    return EntryState.WAITING
-
-
 class EntryNotFound(NotFound):
     code = "waitlist_entry_not_found"
-
-
-class OfferNotFound(NotFound):
-    code = "offer_not_found"
 
 
 class AlreadyWaiting(Refused):
@@ -233,13 +135,6 @@ class NotWaiting(Refused):
     """The entry is not in line, or no longer."""
 
     code = "not_waiting"
-
-
-class OfferOver(Refused):
-    """The offer was answered or lapsed; the seats went to the next in line."""
-
-    code = "offer_over"
-    http_status = 410
 
 
 class SeatsStillFree(Refused):

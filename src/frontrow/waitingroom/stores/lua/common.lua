@@ -74,8 +74,7 @@ local function is_wanted()
 end
 -- `wanted` is the second since when somebody waits without a break, 0 while nobody does. An idle visit ends only after
 -- PATIENCE_S of that, so its page can warn first. After AWAY_S without a sweep, nobody could reach this store, so no
--- visitor could be heard: then every visit gets PATIENCE_S from now.
-local PATIENCE_S, AWAY_S = 60, 30
+-- visitor could be heard: then every visit gets PATIENCE_S from now. Both are written above: model/idle_visits.py.
 local function wanted_since(away)
   local was, since = get('wanted'), 0
   if is_wanted() then since = (was == 0 or away) and now_s or was end

@@ -1,5 +1,5 @@
 -- Decide requests about visits, in order. Does the same as MemoryRoomStore._visit.
--- KEYS: room, ends, took, knocks, visits, kept, ended, left, then the chunk of each request. ARGV: now, TTL of a knock in s,
+-- KEYS: room, ends, took, knocks, visits, kept, ended, left, handed, then the chunk of each request. ARGV: now, TTL of a knock in s,
 -- then (op, lane, epoch, position, offset, ttl, until, tag, slide, hold) of each.
 -- Returns for each: {result, expiry of the pass, people inside, end of the visit, end of the hold that keeps it}.
 if missing() then return ROOMLESS end
@@ -78,6 +78,15 @@ local function stay(ask, expires, tag)
   return {result, expires, 0, ends, kept_until}
 end
 
+-- `handed`: sorted set of the hand-overs that were exchanged, score the second they expire. A room that was rebuilt has
+-- lost it, so hand-overs of an earlier epoch (`ttl`) have expired.
+local function hand_over(ask)
+  if ask.till <= now_s or ask.ttl ~= get('epoch') then return 'expired' end
+  redis.call('ZREMRANGEBYSCORE', KEYS[9], '-inf', int(now_s))
+  if redis.call('ZADD', KEYS[9], 'NX', int(ask.till), ask.hold) == 0 then return 'already' end
+  redis.call('EXPIRE', KEYS[9], int(ask.till - now_s + 60))
+end
+
 local function answer(ask)
   if ask.op == 'claim' then return claim(ask) end
   if ask.op == 'give_back' and ask.epoch == '0' then  -- issued without a place: it has no capacity
@@ -91,6 +100,8 @@ local function answer(ask)
     finish(store, ask.member, ask.chunk, ask.offset, expires, tag, '0')
     return {'ok', expires, 0, 0, 0}
   end
+  local refused = ask.op == 'hand_over' and hand_over(ask)
+  if refused then return {refused, 0, 0, 0, 0} end
   return stay(ask, expires, tag)
 end
 
@@ -98,7 +109,7 @@ local answers = {}
 for i = 0, (#ARGV - 2) / 10 - 1 do
   local a = 3 + 10 * i
   local ask = {
-    op = ARGV[a], lane = ARGV[a + 1], epoch = ARGV[a + 2], position = tonumber(ARGV[a + 3]), chunk = KEYS[9 + i],
+    op = ARGV[a], lane = ARGV[a + 1], epoch = ARGV[a + 2], position = tonumber(ARGV[a + 3]), chunk = KEYS[10 + i],
     offset = tonumber(ARGV[a + 4]), ttl = tonumber(ARGV[a + 5]), till = tonumber(ARGV[a + 6]),
     tag = tonumber(ARGV[a + 7]), slide = ARGV[a + 8], hold = ARGV[a + 9],
     member = ARGV[a + 1] .. ':' .. ARGV[a + 2] .. ':' .. ARGV[a + 3],

@@ -4,24 +4,25 @@ import hashlib
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
-from litestar import Response, delete, get, patch, post
+from litestar import Request, Response, delete, get, patch, post
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath, JSONBody, QueryParameter
 
 from frontrow.boxoffice.adapters.ledger.messages.message_book import MAX_PUSH
-from frontrow.boxoffice.messages.model.messages import Contact
+from frontrow.boxoffice.messages.model.messages import APP_DEVICE, Contact
 from frontrow.boxoffice.messages.safe_http import check_url
 from frontrow.boxoffice.people.model.email_addresses import checked_email
 from frontrow.boxoffice.people.model.people import NotAllowed, PersonNotFound
 from frontrow.boxoffice.people.model.person_names import MAX_NAME_CHARS, clean_name
 from frontrow.core.errors import InvalidInput
+from frontrow.shared.local_time import time_text
 from frontrow.web.http.access import Access, Caller
-from frontrow.web.http.bodies.json_values import MoneyView, Time, time_text
+from frontrow.web.http.bodies.json_values import MoneyView, Time
 from frontrow.web.http.bodies.sign_in import Email, Locale, checked_locale, private
 from frontrow.web.http.cookies import removed_cookie
-from frontrow.web.platform.access_check import proven_email
+from frontrow.web.platform.access_check import client_ip, proven_email
 from frontrow.web.platform.injected import FromCaller, FromPlatform
-from frontrow.web.platform.platform import Platform
+from frontrow.web.platform.platform import Platform, phones_of
 
 Channel = Literal["email", "push", "sms", "in_app"]
 PHONE_PATTERN: Final = r"^(\+[1-9][0-9]{6,14})?$"
@@ -37,6 +38,7 @@ class Preferences(msgspec.Struct):
     locale: str
     channels: list[str]
     name: str = ""
+    phone_proven: bool = False
 
 
 class PushView(msgspec.Struct):
@@ -76,6 +78,20 @@ class PushAdded(msgspec.Struct, forbid_unknown_fields=True):
     ]
     keys: PushKeys
     expirationTime: float | None = None  # noqa: N815 - the browser's name
+
+
+class AppAdded(msgspec.Struct, forbid_unknown_fields=True):
+    """The registration token that Firebase gave to an app, on Android or on an Apple device."""
+
+    token: Annotated[str, msgspec.Meta(min_length=20, max_length=1_000, pattern=r"^[A-Za-z0-9_:.-]+$")]
+
+
+class CodeAsked(msgspec.Struct, forbid_unknown_fields=True):
+    phone: Annotated[str, msgspec.Meta(pattern=PHONE_PATTERN, examples=["+436641234567"])]
+
+
+class CodeTyped(msgspec.Struct, forbid_unknown_fields=True):
+    code: Annotated[str, msgspec.Meta(min_length=6, max_length=20, examples=["123456"])]
 
 
 class MessageView(msgspec.Struct):
@@ -142,6 +158,45 @@ async def change_preferences(
 
 
 @post(
+    "/v1/me/phone/code",
+    operation_id="send_phone_code",
+    summary="Send a code by SMS to a number of the caller's",
+    status_code=204,
+    opt={"access": Access.FAN, "problems": (409, 422, 429, 503)},
+)
+async def send_phone_code(
+    platform: FromPlatform, request: Request[Any, Any, Any], caller: FromCaller, data: JSONBody[CodeAsked]
+) -> None:
+    fans = platform.people.fans
+    locale = (await fans.contact(caller.id)).locale
+    await phones_of(platform).send_code(caller.id, data.phone, client_ip(platform, request), locale)
+
+
+@post(
+    "/v1/me/phone",
+    operation_id="confirm_phone",
+    summary="Prove the number by the code; SMS may go there from now on",
+    status_code=200,
+    opt={"access": Access.FAN, "problems": (409,)},
+)
+async def confirm_phone(platform: FromPlatform, caller: FromCaller, data: JSONBody[CodeTyped]) -> Response[MeView]:
+    await phones_of(platform).confirm(caller.id, data.code)
+    return private(Response(await _me(platform, caller)))
+
+
+@post(
+    "/v1/me/apps",
+    operation_id="add_app",
+    summary="Send messages to this app too",
+    status_code=201,
+    opt={"access": Access.FAN},
+)
+async def add_app(platform: FromPlatform, caller: FromCaller, data: JSONBody[AppAdded]) -> PushView:
+    document = msgspec.json.encode({"endpoint": f"{APP_DEVICE}{data.token}"}).decode()
+    return await _add_device(platform, caller, document)
+
+
+@post(
     "/v1/me/push",
     operation_id="add_push_subscription",
     summary="Send messages to this device too",
@@ -151,6 +206,10 @@ async def change_preferences(
 async def add_push(platform: FromPlatform, caller: FromCaller, data: JSONBody[PushAdded]) -> PushView:
     check_url(data.endpoint)  # the address behind its name is checked with every delivery
     document = msgspec.json.encode({"endpoint": data.endpoint, "keys": data.keys}).decode()
+    return await _add_device(platform, caller, document)
+
+
+async def _add_device(platform: Platform, caller: Caller, document: str) -> PushView:
     contact = await platform.people.fans.contact(caller.id)
     others = [one for one in contact.push if _push_id(one) != _push_id(document)]
     if len(others) >= MAX_PUSH:
@@ -241,7 +300,9 @@ async def erase(platform: FromPlatform, caller: FromCaller, data: JSONBody[Erase
 async def _me(platform: Platform, caller: Caller) -> MeView:
     fan = await platform.people.fans.fan(caller.id)
     contact: Contact = await platform.people.fans.contact(caller.id)
-    wants = Preferences(contact.email, contact.phone, contact.locale, list(contact.channels), contact.name)
+    wants = Preferences(
+        contact.email, contact.phone, contact.locale, list(contact.channels), contact.name, contact.takes_sms
+    )
     devices = [PushView(_push_id(document)) for document in contact.push]
     return MeView(fan.id, caller.role == "guest", fan.email, wants, devices)
 
@@ -254,6 +315,9 @@ def _push_id(document: str) -> str:
 ROUTES: list[HTTPRouteHandler] = [
     get_me,
     change_preferences,
+    send_phone_code,
+    confirm_phone,
+    add_app,
     add_push,
     remove_push,
     list_messages,

@@ -9,9 +9,11 @@ from litestar.params import FromPath, JSONBody
 
 from frontrow.boxoffice.people.model.people import NotAllowed, Session, Stage
 from frontrow.boxoffice.people.sessions import SignedIn
+from frontrow.shared.local_time import time_text
 from frontrow.web.http.access import Access
-from frontrow.web.http.bodies.json_values import Time, time_text
+from frontrow.web.http.bodies.json_values import Time
 from frontrow.web.http.bodies.sign_in import (
+    Code,
     Deliver,
     Email,
     Locale,
@@ -45,10 +47,14 @@ class LinkSent(msgspec.Struct):
 
 
 class LinkRedeemed(msgspec.Struct, forbid_unknown_fields=True):
-    """The part of the mailed link after `#`. `ask` is needed only without cookies."""
+    """The part of the mailed link after `#`, or the `code` of the mail. `ask` is needed only without cookies.
+    `confirmed`: the person has seen the address and wants to sign in here, although another browser asked for the
+    link."""
 
-    link: Secret
+    link: Secret = ""
+    code: Code = ""
     ask: Secret = ""
+    confirmed: bool = False
     deliver: Deliver = "cookie"
 
 
@@ -95,7 +101,7 @@ async def ask_link(
 @post(
     "/v1/auth/link/redeem",
     operation_id="redeem_sign_in_link",
-    summary="Sign in with the link from the e-mail",
+    summary="Sign in with the link or the code from the e-mail",
     status_code=200,
     opt={"access": Access.PUBLIC, "problems": (404,), "idempotency": "own"},
 )
@@ -104,8 +110,12 @@ async def redeem_link(
 ) -> Response[SessionView]:
     """A guest's earlier purchases, and bookings whose tokens are presented, become the fan's if they were bought with
     the address that the link proves."""
-    ask = data.ask or request.cookies.get(SIGN_IN_COOKIE, "")
-    created = await platform.people.fans.redeem_link(data.link, ask, agent=agent_of(request), replaces=caller.session)
+    ask, fans = data.ask or request.cookies.get(SIGN_IN_COOKIE, ""), platform.people.fans
+    who: dict[str, Any] = {"agent": agent_of(request), "replaces": caller.session}
+    if data.code:
+        created = await fans.redeem_code(data.code, ask, client_ip(platform, request), **who)
+    else:
+        created = await fans.redeem_link(data.link, ask, confirmed=data.confirmed, **who)
     answer = signed_in(created, created.session, data.deliver)
     answer.cookies.append(removed_cookie(SIGN_IN_COOKIE))
     return answer

@@ -9,8 +9,9 @@ from litestar.params import FromPath, JSONBody
 
 from frontrow.boxoffice.presale.model import Purpose, Signup
 from frontrow.core.errors import Unauthorised
+from frontrow.shared.local_time import time_text
 from frontrow.web.http.access import Access, Caller
-from frontrow.web.http.bodies.json_values import Time, time_text
+from frontrow.web.http.bodies.json_values import Time
 from frontrow.web.http.bodies.sign_in import checked_locale
 from frontrow.web.platform.access_check import client_ip, proven_email
 from frontrow.web.platform.event_access import shown_event

@@ -9,8 +9,9 @@ from litestar.params import FromPath, QueryParameter
 
 from frontrow.boxoffice.tickets.model.ticket_transfers import Transfer
 from frontrow.boxoffice.tickets.model.tickets import TicketNotFound
+from frontrow.shared.local_time import time_text
 from frontrow.web.http.access import Access
-from frontrow.web.http.bodies.json_values import Time, time_text
+from frontrow.web.http.bodies.json_values import Time
 from frontrow.web.platform.injected import FromCaller, FromPlatform
 from frontrow.web.platform.platform import Platform
 

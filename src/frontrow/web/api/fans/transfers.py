@@ -10,10 +10,11 @@ from litestar.params import FromPath, JSONBody
 from frontrow.boxoffice.holds.model.bookings import BookingNotFound
 from frontrow.boxoffice.messages.mail_links import MAX_CHARS, LinkPurpose
 from frontrow.boxoffice.tickets.model.ticket_transfers import Transfer, TransferNotFound
+from frontrow.shared.local_time import time_text
 from frontrow.web.api.fans.tickets import TicketView, ticket_views
 from frontrow.web.http.access import Access
 from frontrow.web.http.bodies.holds import SeatName
-from frontrow.web.http.bodies.json_values import Time, time_text
+from frontrow.web.http.bodies.json_values import Time
 from frontrow.web.platform.injected import FromCaller, FromPlatform
 from frontrow.web.platform.platform import Platform
 

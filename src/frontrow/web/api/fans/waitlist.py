@@ -7,14 +7,16 @@ from litestar import delete, get, post
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath, JSONBody
 
-from frontrow.boxoffice.waitlist.model.waitlist import MAX_SECTIONS, Offer, OfferNotFound
+from frontrow.boxoffice.waitlist.model.offers import Offer, OfferNotFound
+from frontrow.boxoffice.waitlist.model.waitlist import MAX_SECTIONS
 from frontrow.core.errors import Unauthorised
+from frontrow.shared.local_time import time_text
 from frontrow.web.api.fans.bookings import give_pass
 from frontrow.web.endpoints.room.openapi_shapes import PassView
 from frontrow.web.http.access import Access, Caller, booking_token
 from frontrow.web.http.bodies.bookings import BookingView
 from frontrow.web.http.bodies.holds import SectionName
-from frontrow.web.http.bodies.json_values import Time, time_text
+from frontrow.web.http.bodies.json_values import Time
 from frontrow.web.platform.injected import FromCaller, FromPlatform
 from frontrow.web.platform.platform import Platform
 

@@ -2,10 +2,11 @@
 
 from litestar.handlers import HTTPRouteHandler
 
-from frontrow.web.api.gate import booking_search, revocations, scans
+from frontrow.web.api.gate import booking_search, redemptions, revocations, scans
 
 ROUTES: list[HTTPRouteHandler] = [
     *revocations.ROUTES,
     *booking_search.ROUTES,
+    *redemptions.ROUTES,
     *scans.ROUTES,
 ]

@@ -6,23 +6,35 @@ the person instead of the code, so each check-in is noted with who did it.
 """
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
-from litestar import get, post
+from litestar import Request, Response, get, post
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath, JSONBody, QueryParameter
 
 from frontrow.boxoffice.events.model.events import Event
+from frontrow.boxoffice.gate.guest_list import GuestList, hinted_email
 from frontrow.boxoffice.gate.model.scans import ReentryNotAllowed, Way
 from frontrow.boxoffice.holds.model.bookings import Booking, BookingState
 from frontrow.boxoffice.messages.model.messages import NOBODY, Buyer
 from frontrow.boxoffice.organiser.model.booking_search import MAX_SEARCH_CHARS, ticket_number
-from frontrow.boxoffice.seats.model.seat_labels import seat_name
+from frontrow.boxoffice.seats.model.seat_names import seat_name
 from frontrow.boxoffice.tickets.model.tickets import Ticket, TicketState
-from frontrow.web.api.gate.scans import PATH, SCANS, Gate, ScanId, ScanView, admit_ticket, let_ticket_out
+from frontrow.shared.local_time import time_text
+from frontrow.web.api.gate.scans import (
+    PATH,
+    SCANS,
+    AddOnUseView,
+    Gate,
+    ScanId,
+    ScanView,
+    add_on_views,
+    admit_ticket,
+    let_ticket_out,
+)
 from frontrow.web.http.access import editor_of
-from frontrow.web.http.bodies.json_values import Time, time_text
+from frontrow.web.http.bodies.json_values import Time
 from frontrow.web.platform.event_access import own_event, own_event_booking
 from frontrow.web.platform.injected import FromCaller, FromPlatform
 from frontrow.web.platform.platform import Platform
@@ -48,6 +60,7 @@ class DoorBookingView(msgspec.Struct):
     name: str
     email: Annotated[str, msgspec.Meta(description="the first letter and the domain", examples=["a…@example.org"])]
     tickets: list[DoorTicketView]
+    add_ons: list[AddOnUseView] = []
 
 
 class DoorBookings(msgspec.Struct):
@@ -100,6 +113,24 @@ async def find_at_door(
     return DoorBookings(views, len(found) > limit)
 
 
+@get(
+    f"{PATH}/guests",
+    operation_id="get_guests",
+    summary="The guest list for a gate without a network; names only if the event allows them on gates' devices",
+    opt={**SCANS, "answers": {200: GuestList, 304: None}},
+)
+async def get_guests(
+    request: Request[Any, Any, Any], platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]
+) -> Response[GuestList | None]:
+    event = await own_event(platform, caller, event_id)
+    lists = platform.box_office.gates.guests
+    tag = f'"{await lists.tag(event)}"'
+    headers = {"etag": tag, "cache-control": "private, no-cache"}
+    if tag in request.headers.get("if-none-match", ""):
+        return Response(None, status_code=304, headers=headers)
+    return Response(await lists.make(event, platform.clock()), headers=headers)
+
+
 @post(
     f"{PATH}/check-in",
     operation_id="check_in_booking",
@@ -127,12 +158,6 @@ async def check_in_booking(
     return CheckInView(results)
 
 
-def hinted_email(email: str) -> str:
-    """Enough of an address to ask its owner for the rest."""
-    local, at, domain = email.rpartition("@")
-    return f"{local[:1]}…@{domain}" if at else ""
-
-
 async def _valid_tickets(platform: Platform, booking: Booking) -> list[Ticket]:
     return [one for one in await platform.ledger.tickets.tickets_of(booking.id) if one.state is TicketState.VALID]
 
@@ -147,7 +172,9 @@ async def _cards(platform: Platform, event: Event, booking: Booking, buyer: Buye
     cards = []
     for transfer_id, tickets in held.items():
         name, email = await _name_and_email(platform, buyer, transfer_id)
-        cards.append(DoorBookingView(booking.id, name, hinted_email(email), [_ticket(one, names) for one in tickets]))
+        extras = add_on_views(await platform.box_office.gates.find_add_ons(None if transfer_id else booking))
+        listed = [_ticket(one, names) for one in tickets]
+        cards.append(DoorBookingView(booking.id, name, hinted_email(email), listed, extras))
     return cards
 
 
@@ -178,7 +205,8 @@ async def _holder_of(platform: Platform, event: Event, number: str) -> DoorBooki
     buyer = (await platform.ledger.organiser.buyers_of([booking.fan])).get(booking.fan, NOBODY)
     name, email = await _name_and_email(platform, buyer, kept.transfer_id)
     names = await platform.box_office.renderer.seat_names(event)
-    return DoorBookingView(booking.id, name, hinted_email(email), [_ticket(kept, names)])
+    extras = add_on_views(await platform.box_office.gates.find_add_ons(None if kept.transfer_id else booking))
+    return DoorBookingView(booking.id, name, hinted_email(email), [_ticket(kept, names)], extras)
 
 
-ROUTES: list[HTTPRouteHandler] = [find_at_door, check_in_booking]
+ROUTES: list[HTTPRouteHandler] = [find_at_door, get_guests, check_in_booking]

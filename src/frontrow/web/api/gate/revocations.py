@@ -13,9 +13,10 @@ from litestar.params import FromPath, JSONBody, QueryParameter
 
 from frontrow.boxoffice.gate.gate_bundle import Revocations
 from frontrow.boxoffice.gate.model.scans import Way
+from frontrow.shared.local_time import time_text
 from frontrow.web.api.gate.scans import PATH, SCANS, ScanId
 from frontrow.web.http.access import editor_of
-from frontrow.web.http.bodies.json_values import Time, time_text
+from frontrow.web.http.bodies.json_values import Time
 from frontrow.web.platform.event_access import own_event
 from frontrow.web.platform.injected import FromCaller, FromPlatform
 

@@ -5,6 +5,7 @@ gates scan one ticket at the same moment, exactly one gets `ok`.
 """
 
 import contextlib
+from collections.abc import Iterable
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -15,13 +16,15 @@ from litestar.params import FromPath, JSONBody, QueryParameter
 from frontrow.boxoffice.events.model.events import Event, EventNotFound
 from frontrow.boxoffice.gate.gate_bundle import Bundle
 from frontrow.boxoffice.gate.gate_check import VERDICT_TEXTS, GateVerdict
+from frontrow.boxoffice.gate.model.redemptions import AddOnUse
 from frontrow.boxoffice.gate.model.scans import DuplicateScan, ReentryNotAllowed, Scan, Way, correct_clock
-from frontrow.boxoffice.seats.model.seat_labels import seat_name
+from frontrow.boxoffice.seats.model.seat_names import seat_name
 from frontrow.boxoffice.tickets.model.tickets import Ticket, TicketRevoked, TicketState
 from frontrow.boxoffice.tickets.ticket_codes import read_code
+from frontrow.shared.local_time import time_text
 from frontrow.web.api.organiser.parameters import Moment, moment_us
 from frontrow.web.http.access import Access, Caller
-from frontrow.web.http.bodies.json_values import Time, time_text
+from frontrow.web.http.bodies.json_values import Time
 from frontrow.web.platform.event_access import own_event
 from frontrow.web.platform.injected import FromCaller, FromPlatform
 from frontrow.web.platform.platform import Platform
@@ -41,6 +44,7 @@ ANSWERS: Final = {
     GateVerdict.OTHER_EVENT: "wrong_event",
     GateVerdict.MISREAD: "unreadable",
     GateVerdict.OLD_CODE: "old_code",
+    GateVerdict.DISPUTED: "disputed",
 }
 LOOK_UP: Final = "look_up"
 
@@ -69,10 +73,13 @@ class OtherEventView(msgspec.Struct):
 
 
 class ScanView(msgspec.Struct):
-    """`verdict`: ok, duplicate (with `first`), revoked (`reason`: refunded, transferred, or empty), wrong_event (with
-    `other`, if it is an event of yours), forged, unreadable, old_code or look_up; at the exit also left and not_inside.
+    """`verdict`: ok, disputed, duplicate (with `first`), revoked (`reason`: refunded, transferred, or empty),
+    wrong_event (with `other`, if it is an event of yours), forged, unreadable, old_code or look_up; at the exit also
+    left and not_inside.
     `scan` identifies the admission, for undoing it. `again`: the ticket came back after leaving. look_up: a number was
-    given instead of a code. Nobody was admitted. Look at the person, then check in this ticket of `booking`."""
+    given instead of a code. Nobody was admitted. Look at the person, then check in this ticket of `booking`. `name` is
+    who has the ticket, `at` when it came in or left. `add_ons` of its booking are redeemed on their own; a
+    transferred ticket shows none. `disputed`: the buyer's bank is taking the money back, and the event lets it in."""
 
     verdict: Annotated[str, msgspec.Meta(examples=["ok"])]
     says: str
@@ -84,7 +91,20 @@ class ScanView(msgspec.Struct):
     other: OtherEventView | None = None
     again: bool = False
     type: Annotated[str, msgspec.Meta(description="the ticket type, if the event has types", examples=["Child"])] = ""
-    booking: Annotated[str, msgspec.Meta(description="with look_up: the booking to check in")] = ""
+    booking: Annotated[str, msgspec.Meta(description="its booking, for check-in and for add-ons")] = ""
+    name: str = ""
+    add_ons: list["AddOnUseView"] = []
+    at: Time | None = None
+    disputed: bool = False
+
+
+class AddOnUseView(msgspec.Struct):
+    """One add-on of a booking: how many it has, and how many of them were redeemed."""
+
+    key: Annotated[str, msgspec.Meta(examples=["parking"])]
+    name: Annotated[str, msgspec.Meta(examples=["Parking"])]
+    bought: int
+    used: int
 
 
 class OfflineScan(msgspec.Struct, forbid_unknown_fields=True):
@@ -138,7 +158,8 @@ class GateCount(msgspec.Struct):
 class CountsView(msgspec.Struct):
     """How many tickets there are, how many are in, and through which gates. `outside`: left, and may come back.
 
-    `reentry`: whether people may come back. A gate whose bundle says otherwise fetches a newer one.
+    `reentry`: whether people may come back. A gate whose bundle says otherwise fetches a newer one. `disputes` changes
+    when a dispute does: the bundle has other disputed tickets then.
     """
 
     tickets: int
@@ -146,6 +167,7 @@ class CountsView(msgspec.Struct):
     gates: list[GateCount]
     outside: int = 0
     reentry: bool = False
+    disputes: str = ""
 
 
 @get(
@@ -200,7 +222,7 @@ async def let_ticket_out(platform: Platform, event: Event, kept: Ticket, gate: s
     seat = seat_name(await platform.box_office.renderer.seat_names(event), kept.seat_index)
     scan = Scan(scan_id, event.id, kept.id, gate, platform.clock(), way=Way.OUT)
     if await platform.box_office.gates.let_out(scan):
-        return ScanView("left", "left; may come back", kept.id, seat, scan=scan.id)
+        return ScanView("left", "left; may come back", kept.id, seat, scan=scan.id, at=time_text(scan.at_us))
     return ScanView("not_inside", "not inside", kept.id, seat)
 
 
@@ -208,16 +230,32 @@ async def admit_ticket(platform: Platform, event: Event, kept: Ticket, gate: str
     """Admit a valid ticket of the event, or say why not."""
     seat = seat_name(await platform.box_office.renderer.seat_names(event), kept.seat_index)
     scan = Scan(scan_id, event.id, kept.id, gate, platform.clock())
+    disputed = await platform.box_office.gates.is_disputed(kept)
+    if disputed and event.block_disputed:
+        return await with_holder(platform, kept, _scanned(GateVerdict.DISPUTED, kept.id, seat))
     try:
         before = await platform.box_office.gates.admit(event, scan)
     except TicketRevoked:  # returned between the lookup and the scan
         return _scanned(GateVerdict.REVOKED, kept.id, seat, reason=await platform.box_office.gates.find_reason(kept))
     if before is not None:
-        return _scanned(GateVerdict.ALREADY_IN, kept.id, seat, before)
+        return await with_holder(platform, kept, _scanned(GateVerdict.ALREADY_IN, kept.id, seat, before))
     view = _scanned(GateVerdict.WELCOME, kept.id, seat, scan=scan.id)
-    view.again = kept.left_at_us is not None
+    view.disputed = disputed
+    view.at, view.again = time_text(scan.at_us), kept.left_at_us is not None
     view.type = await platform.box_office.gates.find_type(event, kept)
+    return await with_holder(platform, kept, view)
+
+
+async def with_holder(platform: Platform, kept: Ticket, view: ScanView) -> ScanView:
+    """The verdict with who has the ticket, and the add-ons of the booking if it is the buyer."""
+    holder = await platform.box_office.gates.find_holder(kept)
+    view.booking, view.name = kept.booking_id, holder.name
+    view.add_ons = add_on_views(holder.add_ons)
     return view
+
+
+def add_on_views(add_ons: Iterable[AddOnUse]) -> list[AddOnUseView]:
+    return [AddOnUseView(one.key, one.name, one.bought, one.used) for one in add_ons]
 
 
 async def _find(platform: Platform, caller: Caller, event: Event, code: str) -> Ticket | ScanView:
@@ -307,7 +345,8 @@ async def count_scans(platform: FromPlatform, caller: FromCaller, event_id: From
         GateCount(row[0], int(row[1]), row[2], time_text(row[3]), time_text(row[4]), int(row[5]))
         for row in await platform.ledger.organiser.gate_counts(event.id)
     ]
-    return CountsView(tickets, inside, gates, outside, event.reentry)
+    mark = f"{event.block_disputed} {await platform.box_office.gates.disputes_mark(event.id)}"
+    return CountsView(tickets, inside, gates, outside, event.reentry, mark)
 
 
 def _scanned(

@@ -7,9 +7,10 @@ from litestar import get
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import QueryParameter
 
+from frontrow.shared.local_time import time_text
 from frontrow.web.api.organiser.parameters import Cursor, Limit
 from frontrow.web.http.access import Access
-from frontrow.web.http.bodies.json_values import Time, time_text
+from frontrow.web.http.bodies.json_values import Time
 from frontrow.web.http.cursors import next_of, read_number
 from frontrow.web.platform.injected import FromCaller, FromPlatform
 

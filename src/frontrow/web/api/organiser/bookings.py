@@ -12,13 +12,15 @@ from frontrow.boxoffice.holds.model.bookings import Booking, BookingState
 from frontrow.boxoffice.messages.model.messages import NOBODY
 from frontrow.boxoffice.organiser.bookings import MAX_SEATS
 from frontrow.boxoffice.organiser.model.booking_search import MAX_SEARCH_CHARS
+from frontrow.boxoffice.payments.model.disputes import PaymentDispute
 from frontrow.boxoffice.refunds.model.refunds import Refund, RefundState
 from frontrow.core.errors import InvalidInput
+from frontrow.shared.local_time import time_text
 from frontrow.web.api.fans.transfers import TransferAsked, TransferView, transfer_view
 from frontrow.web.api.organiser.parameters import Cursor, Limit
 from frontrow.web.http.access import Access, editor_of
 from frontrow.web.http.bodies.bookings import AddOnCounts, RefundLineView, RefundNumber, RefundView
-from frontrow.web.http.bodies.json_values import MoneyView, Time, time_text
+from frontrow.web.http.bodies.json_values import MoneyView, Time
 from frontrow.web.http.cursors import next_of, read_number
 from frontrow.web.platform.event_access import own_event, own_event_booking
 from frontrow.web.platform.injected import FromCaller, FromPlatform
@@ -66,9 +68,31 @@ class OwnRefundView(msgspec.Struct):
 
 
 class OwnBookingDetail(OwnBookingView):
-    """A booking with its refunds."""
+    """A booking with its refunds. `email_blocked` says why no mail is sent to the buyer, if none is."""
 
     refunds: list[OwnRefundView] = []
+    email_blocked: Annotated[str, msgspec.Meta(examples=["bounced"])] = ""
+    disputes: list["DisputeView"] = []
+
+
+class DisputeView(msgspec.Struct):
+    """A dispute of the booking's payment: the buyer's bank takes the money back. `answer_by`: until when the payment
+    provider takes evidence."""
+
+    id: Annotated[str, msgspec.Meta(examples=["dp_1"])]
+    booking: str
+    event: str
+    state: Annotated[str, msgspec.Meta(examples=["open"], description="open, won, lost or closed")]
+    amount: MoneyView
+    reason: str
+    opened_at: Time
+    answer_by: Time | None = None
+
+
+class DisputeList(msgspec.Struct):
+    """Disputes, newest first."""
+
+    disputes: list[DisputeView]
 
 
 class FailedRefunds(msgspec.Struct):
@@ -168,7 +192,12 @@ async def get_own_booking(
         await _own_refund(platform, one, event.id) for one in await platform.ledger.payments.refunds_of(booking.id)
     ]
     fields = {name: getattr(view, name) for name in view.__struct_fields__}
-    return OwnBookingDetail(**fields, refunds=refunds)
+    disputes = [_dispute(one) for one in await platform.ledger.payments.disputes_of(booking.id)]
+    mailed = ("email", view.email)
+    blocked = (await platform.ledger.messages.blocked([mailed])).get(mailed) if view.email else None
+    return OwnBookingDetail(
+        **fields, refunds=refunds, email_blocked=blocked.reason.value if blocked else "", disputes=disputes
+    )
 
 
 @post(
@@ -211,6 +240,30 @@ async def list_failed_refunds(
     event = await own_event(platform, caller, event_id)
     found = await platform.ledger.organiser.failed_refunds(caller.organiser_id, event.id, limit)
     return FailedRefunds([await _own_refund(platform, one, event.id) for _, one in found])
+
+
+@get(
+    "/v1/organiser/disputes",
+    operation_id="list_disputes",
+    summary="Disputed payments of all events: buyers' banks take the money back",
+    opt={"access": Access.staff("bookings:read")},
+)
+async def list_disputes(platform: FromPlatform, caller: FromCaller, limit: Limit = 20) -> DisputeList:
+    found = await platform.ledger.payments.disputes(caller.organiser_id, "", limit)
+    return DisputeList([_dispute(one) for one in found])
+
+
+def _dispute(one: PaymentDispute) -> DisputeView:
+    return DisputeView(
+        one.ref,
+        one.booking_id,
+        one.event_id,
+        one.state.value,
+        MoneyView(one.amount_minor, one.currency),
+        one.reason,
+        time_text(one.opened_at_us),
+        time_text(one.answer_by_us) if one.answer_by_us else None,
+    )
 
 
 @post(
@@ -339,6 +392,7 @@ ROUTES: list[HTTPRouteHandler] = [
     get_own_booking,
     refund_booking,
     list_failed_refunds,
+    list_disputes,
     retry_refund,
     reseat_booking,
     transfer_ticket,

@@ -16,9 +16,10 @@ from frontrow.boxoffice.messages.model.buyer_messages import (
     AudienceKind,
     BuyerMessage,
 )
+from frontrow.shared.local_time import time_text
 from frontrow.web.api.organiser.parameters import NO_STORE, Cursor, Limit
 from frontrow.web.http.access import Access, editor_of
-from frontrow.web.http.bodies.json_values import Time, time_text
+from frontrow.web.http.bodies.json_values import Time
 from frontrow.web.http.cursors import next_of, read_number
 from frontrow.web.platform.event_access import own_event
 from frontrow.web.platform.injected import FromCaller, FromPlatform

@@ -19,9 +19,17 @@ from frontrow.boxoffice.events.model.events import (
     PriceTier,
 )
 from frontrow.boxoffice.events.model.room_rules import Lane, RoomRules
+from frontrow.boxoffice.payments.model.payment_rules import (
+    MAX_DAYS_BEFORE,
+    MAX_PAY_DAYS,
+    METHOD_IDS,
+    USUAL_DAYS_BEFORE,
+    PaymentRules,
+)
 from frontrow.boxoffice.pricing.model.taxes import MAX_TAX_BASIS_POINTS
 from frontrow.boxoffice.refunds.model.refund_policy import MAX_REFUND_STEPS, RefundPolicy, RefundStep
 from frontrow.boxoffice.seats.model.venues import Plan
+from frontrow.shared.local_time import time_text
 from frontrow.shared.money import Money
 from frontrow.web.api.organiser.option_bodies import (
     AddOnGiven,
@@ -42,7 +50,7 @@ from frontrow.web.api.organiser.option_bodies import (
     types_of,
 )
 from frontrow.web.api.organiser.parameters import Moment, moment_us
-from frontrow.web.http.bodies.json_values import MoneyView, Time, time_text
+from frontrow.web.http.bodies.json_values import MoneyView, Time
 
 Minor = Annotated[int, msgspec.Meta(ge=0, le=10**10, examples=[5000])]
 Points = Annotated[int, msgspec.Meta(ge=0, le=10_000, description="hundredths of a percent")]
@@ -105,6 +113,20 @@ class RefundRules(msgspec.Struct, forbid_unknown_fields=True):
     keeps_seat_fees: bool = False
     keeps_booking_fees: bool = False
     steps: Annotated[list[RefundStepGiven], msgspec.Meta(max_length=MAX_REFUND_STEPS)] = []
+
+
+class PaymentRulesGiven(msgspec.Struct, forbid_unknown_fields=True):
+    """How fans may pay. Without `methods` with everything that the server's provider has. Slow methods (`sepa_debit`,
+    `bank_transfer`) hold the seats for `pay_days` days and are offered until `days_before_show` days before the show; 0
+    `pay_days`: they are not offered. `slow_with_queue`: also while people wait in the waiting room."""
+
+    methods: Annotated[
+        list[Annotated[str, msgspec.Meta(max_length=30, examples=["ideal"])]],
+        msgspec.Meta(max_length=len(METHOD_IDS), description=f"of {', '.join(METHOD_IDS)}"),
+    ] = []
+    pay_days: Annotated[int, msgspec.Meta(ge=0, le=MAX_PAY_DAYS)] = 0
+    days_before_show: Annotated[int, msgspec.Meta(ge=0, le=MAX_DAYS_BEFORE)] = USUAL_DAYS_BEFORE
+    slow_with_queue: bool = False
 
 
 class LaneGiven(msgspec.Struct, forbid_unknown_fields=True):
@@ -179,12 +201,15 @@ class EventChange(msgspec.Struct, forbid_unknown_fields=True):
     room: RoomRulesGiven | None = None
     rotating_codes: bool | None = None
     reentry: bool | None = None
+    block_disputed: bool | None = None
+    names_at_gates: bool | None = None
     transfers_allowed: bool | None = None
     line_up: Annotated[list[Line], msgspec.Meta(max_length=MAX_LINE_UP)] | None = None
     links: Annotated[list[LinkGiven], msgspec.Meta(max_length=MAX_LINKS)] | None = None
     tax_basis_points: TaxPoints | None = None
     presale_starts_at: Moment | msgspec.UnsetType | None = msgspec.UNSET
     card_tries: CardTries | None = None
+    payments: PaymentRulesGiven | None = None
     ticket_types: TicketTypes | None = None
     add_ons: AddOns | None = None
     discounts: Discounts | None = None
@@ -242,6 +267,7 @@ class OwnEventView(OwnEventSummary):
     rotating_codes: bool = False
     presale_starts_at: Time | None = None
     card_tries: int = USUAL_CARD_TRIES
+    payments: PaymentRulesGiven | None = None
     tax_basis_points: int | None = None
     fees_shown: Annotated[
         str,
@@ -249,6 +275,7 @@ class OwnEventView(OwnEventSummary):
     ] = "included"
     show: str = ""
     reentry: bool = False
+    block_disputed: bool = False
     transfers_allowed: bool = True
     ticket_types: list[TicketTypeGiven] = []
     add_ons: list[AddOnGiven] = []
@@ -257,6 +284,7 @@ class OwnEventView(OwnEventSummary):
     line_up: list[str] = []
     picture: str = ""
     links: list[LinkGiven] = []
+    names_at_gates: bool = False
 
 
 class OwnEventPage(msgspec.Struct):
@@ -302,11 +330,14 @@ def edit_of(given: EventChange, currency: str) -> EventEdit:
         room=_room_of(given.room),
         rotating_codes=given.rotating_codes,
         reentry=given.reentry,
+        block_disputed=given.block_disputed,
+        names_at_gates=given.names_at_gates,
         transfers_allowed=given.transfers_allowed,
         line_up=None if given.line_up is None else tuple(given.line_up),
         links=None if given.links is None else tuple(EventLink(one.url, one.name) for one in given.links),
         presale_starts_at_us=_presale_of(given.presale_starts_at),
         card_tries=given.card_tries,
+        payments=_payments_of(given.payments),
         ticket_types=types_of(given.ticket_types),
         add_ons=add_ons_of(given.add_ons),
         discounts=discounts_of(given.discounts),
@@ -314,6 +345,12 @@ def edit_of(given: EventChange, currency: str) -> EventEdit:
         tax_basis_points=given.tax_basis_points,
         fees_shown=None if given.fees_shown is None else FeesShown(given.fees_shown),
     )
+
+
+def _payments_of(given: PaymentRulesGiven | None) -> PaymentRules | None:
+    if given is None:
+        return None
+    return PaymentRules(tuple(given.methods), given.pay_days, given.days_before_show, given.slow_with_queue)
 
 
 def _room_of(given: RoomRulesGiven | None) -> RoomRules | None:
@@ -387,10 +424,17 @@ def view_of(event: Event, plan: Plan, tag: str, rules: RoomRules) -> OwnEventVie
         event.rotating_codes,
         time_text(event.presale_starts_at_us) if event.presale_starts_at_us else None,
         event.card_tries,
+        PaymentRulesGiven(
+            list(event.payments.methods),
+            event.payments.pay_days,
+            event.payments.days_before_show,
+            event.payments.slow_with_queue,
+        ),
         event.tax_basis_points,
         event.fees_shown.value,
         event.show_id,
         event.reentry,
+        event.block_disputed,
         event.transfers_allowed,
         type_views(event),
         add_on_views(event),
@@ -399,4 +443,5 @@ def view_of(event: Event, plan: Plan, tag: str, rules: RoomRules) -> OwnEventVie
         list(event.line_up),
         event.picture,
         [LinkGiven(one.url, one.name) for one in event.links],
+        event.names_at_gates,
     )

@@ -10,6 +10,7 @@ from litestar.params import FromPath, JSONBody
 from frontrow.boxoffice.events.event_editing import VersionedEvent
 from frontrow.boxoffice.events.model.event_changes import Cancellation
 from frontrow.core.errors import InvalidInput, NotFound
+from frontrow.shared.local_time import time_text
 from frontrow.web.api.organiser.event_bodies import (
     EventChange,
     NewEvent,
@@ -21,7 +22,7 @@ from frontrow.web.api.organiser.event_bodies import (
 )
 from frontrow.web.api.organiser.parameters import Cursor, IfMatch, Limit, tagged
 from frontrow.web.http.access import Access, editor_of
-from frontrow.web.http.bodies.json_values import Time, time_text
+from frontrow.web.http.bodies.json_values import Time
 from frontrow.web.http.cursors import cursor_of, read_cursor
 from frontrow.web.platform.event_access import own_event
 from frontrow.web.platform.injected import FromCaller, FromPlatform

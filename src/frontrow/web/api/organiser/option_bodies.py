@@ -19,8 +19,9 @@ from frontrow.boxoffice.pricing.model.sale_options import (
     TicketType,
     fold_code,
 )
+from frontrow.shared.local_time import time_text
 from frontrow.web.api.organiser.parameters import Moment, moment_us
-from frontrow.web.http.bodies.json_values import Time, time_text
+from frontrow.web.http.bodies.json_values import Time
 
 Key = Annotated[str, msgspec.Meta(min_length=1, max_length=40, pattern="^[a-z0-9][a-z0-9-]*$", examples=["child"])]
 Title = Annotated[str, msgspec.Meta(min_length=1, max_length=100, examples=["Child"])]

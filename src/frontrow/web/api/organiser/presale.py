@@ -9,9 +9,10 @@ from litestar.params import FromPath, JSONBody
 
 from frontrow.boxoffice.events.model.events import Event
 from frontrow.boxoffice.presale.model import MAX_BEACON_CHARS, MAX_CODES, DrawOrder, Presale
+from frontrow.shared.local_time import time_text
 from frontrow.web.api.organiser.parameters import Moment, moment_us
 from frontrow.web.http.access import Access, editor_of
-from frontrow.web.http.bodies.json_values import Time, time_text
+from frontrow.web.http.bodies.json_values import Time
 from frontrow.web.platform.event_access import own_event
 from frontrow.web.platform.injected import FromCaller, FromPlatform
 from frontrow.web.platform.platform import Platform

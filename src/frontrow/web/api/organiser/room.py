@@ -7,13 +7,14 @@ from litestar import get, patch
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath, JSONBody
 
-from frontrow.waitingroom.model.config import MAX_MESSAGE_CHARS
+from frontrow.waitingroom.model.config import MAX_MESSAGE_CHARS, RoomConfig
 from frontrow.web.endpoints.room.organiser import patch_room, room_body
 from frontrow.web.http.access import Access, editor_of
 from frontrow.web.platform.event_access import own_event
 from frontrow.web.platform.injected import FromCaller, FromPlatform
 
 ROOM = "/v1/organiser/events/{event_id:str}/room"
+SETTINGS = ("rate_per_s", "burst", "capacity", "message")
 Count = Annotated[int, msgspec.Meta(ge=0, le=10**9)]
 
 
@@ -74,10 +75,18 @@ async def steer_room(
 ) -> OwnRoomView:
     await own_event(platform, caller, event_id)
     asked = msgspec.json.encode(data)
+    before = platform.room.service.control.view(event_id).state.config
     view = await patch_room(platform.room.service, event_id, asked)
-    detail: dict[str, Any] = msgspec.json.decode(asked)
+    detail = _steered(msgspec.json.decode(asked), before)
     await platform.organiser.log.note(editor_of(caller), "steer_room", event_id, detail)
     return _room(room_body(view))
+
+
+def _steered(asked: dict[str, Any], before: RoomConfig) -> dict[str, Any]:
+    """What the audit says of a change: the action, and each setting from what to what."""
+    changes = {name: [getattr(before, name), given] for name, given in asked.items() if name in SETTINGS}
+    rest = {name: given for name, given in asked.items() if name not in SETTINGS}
+    return rest | ({"changes": changes} if changes else {})
 
 
 def _room(body: dict[str, Any]) -> OwnRoomView:

@@ -23,9 +23,10 @@ from frontrow.boxoffice.organiser.model.sales_figures import (
     series_csv,
 )
 from frontrow.core.errors import InvalidInput
+from frontrow.shared.local_time import time_text
 from frontrow.web.api.organiser.parameters import Moment, moment_us
 from frontrow.web.http.access import Access
-from frontrow.web.http.bodies.json_values import Time, time_text
+from frontrow.web.http.bodies.json_values import Time
 from frontrow.web.platform.event_access import own_event, zone_of
 from frontrow.web.platform.injected import FromCaller, FromPlatform
 

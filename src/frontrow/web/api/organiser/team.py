@@ -11,8 +11,9 @@ from litestar.params import FromPath, JSONBody
 from frontrow.boxoffice.people.model.people import ApiKey, Invitation, Staff
 from frontrow.boxoffice.people.model.roles import PERMISSIONS, Role
 from frontrow.boxoffice.people.team import MAX_KEY_LIFE_S, Actor
+from frontrow.shared.local_time import time_text
 from frontrow.web.http.access import Access, Caller, actor
-from frontrow.web.http.bodies.json_values import Time, time_text
+from frontrow.web.http.bodies.json_values import Time
 from frontrow.web.http.bodies.sign_in import Email, Locale, Name, checked_locale, private
 from frontrow.web.platform.injected import FromCaller, FromPlatform
 

@@ -8,9 +8,10 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath, JSONBody, QueryParameter
 
 from frontrow.boxoffice.waitlist.model.waitlist import EntryState, WaitOrder
+from frontrow.shared.local_time import time_text
 from frontrow.web.api.organiser.parameters import Cursor, Limit
 from frontrow.web.http.access import Access, editor_of
-from frontrow.web.http.bodies.json_values import Time, time_text
+from frontrow.web.http.bodies.json_values import Time
 from frontrow.web.http.cursors import next_of, read_number
 from frontrow.web.platform.event_access import own_event
 from frontrow.web.platform.injected import FromCaller, FromPlatform

@@ -9,8 +9,9 @@ from litestar.params import JSONBody
 
 from frontrow.boxoffice.tickets.model.wallets import Wallet, WalletKeys
 from frontrow.boxoffice.tickets.wallet_keys import MAX_FILE_BYTES, AppleKeysGiven, GoogleKeysGiven
+from frontrow.shared.local_time import time_text
 from frontrow.web.http.access import Access, editor_of
-from frontrow.web.http.bodies.json_values import Time, time_text
+from frontrow.web.http.bodies.json_values import Time
 from frontrow.web.platform.injected import FromCaller, FromPlatform
 from frontrow.web.platform.platform import Platform
 

@@ -81,10 +81,10 @@ class DocumentEndpoints:
         body = {"message": state.config.message, "message_no": state.message_no}
         return EndpointResponse(200, JSON + SHORT_CACHE, encode_json(body))
 
-    def page(self, event: str, request: EndpointRequest) -> EndpointResponse:
+    def page(self, event: str, request: EndpointRequest, front: str = "") -> EndpointResponse:
         """GET the page people wait on; beyond the depth cap the static overflow page."""
         try:
-            return self._pages.page(event, request)
+            return self._pages.page(event, request, front)
         except FrontrowError as error:
             return self._context.problem("page", error, request, event)
 

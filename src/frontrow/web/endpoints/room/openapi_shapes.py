@@ -64,8 +64,19 @@ ROOM: dict[str, Any] = {
     "window_size": 100,
     "min_slide": 1,
     "interval_us": 1_000_000,
+    "active_windows": 2,
+    "grace_us": 300_000_000,
+    "catch_up_us": 1_000_000,
+    "pass_ttl_s": 900,
+    "max_stay_s": 3_600,
+    "idle_s": 0,
+    "leave_s": 10,
     "depth_cap": 0,
     "message": "",
+    "max_p95_ms": 800,
+    "max_error_percent": 5,
+    "min_capacity": 10,
+    "shop": {"limit": 640, "p95_ms": 720, "reporters": 2},
     "leader": "b7c1",
     "is_leader": True,
 }
@@ -95,6 +106,15 @@ DRAW: dict[str, Any] = {
     "lanes": [{"name": "general", "people": 14_000_000}],
     "beacon": "drand 4242",
 }
+CONNECTOR: dict[str, Any] = {
+    "events": ["aurora"],
+    "keys": [{"kty": "RSA", "use": "sig", "alg": "RS256", "kid": "…", "n": "…", "e": "AQAB"}],
+    "after": "",
+    "mark": "1.1",
+    "complete": True,
+    "ended": ["aurora.0.1.7:1800000900"],
+    "now_s": 1_800_000_000,
+}
 KINDS = {
     bool: OpenAPIType.BOOLEAN,
     int: OpenAPIType.INTEGER,
@@ -104,7 +124,7 @@ KINDS = {
     dict: OpenAPIType.OBJECT,
 }
 PROBLEM_TYPE = "application/problem+json"
-NULLABLE = frozenset({"position", "ahead", "low_s", "high_s"})  # nobody knows before the draw
+NULLABLE = frozenset({"position", "ahead", "low_s", "high_s", "shop"})  # nobody knows before the draw
 
 
 class JoinRequest(msgspec.Struct, forbid_unknown_fields=True):
@@ -262,8 +282,24 @@ SHAPES: dict[str, Shape] = {
             "burst": 50,
             "capacity": 500,
             "message": "Soon.",
+            "max_p95_ms": 800,
+            "max_error_percent": 5,
+            "min_capacity": 10,
         },
         bearer="organiser",
+    ),
+    "exchange": Shape(
+        {200: JSON_TYPE},
+        {"pass": PASS["pass"], "expires_at_s": 1_800_000_900, "now_s": 1_800_000_000},
+        problems=(401, 403, 404, 409, 413, 422, 429, 503),
+        body_example={"token": "<the hand-over>", "verifier": "<43 characters>"},
+    ),
+    "connector": Shape({200: JSON_TYPE}, CONNECTOR, problems=(404, 429, 503)),
+    "shop_health": Shape(
+        {200: JSON_TYPE},
+        {"taken": True},
+        problems=(401, 404, 413, 422, 429, 503),
+        body_example={"reporter": "shop-1", "number": 1_800_000_000_000, "p95_ms": 310, "requests": 1200, "errors": 2},
     ),
     "import_codes": Shape(
         {200: JSON_TYPE},
@@ -305,7 +341,7 @@ def operation_of(endpoint: str) -> type[Operation]:
             }
             self.responses = {str(shape.status): _answer(shape), **refused}
             if shape.body_example is not None:
-                required = endpoint in ("change_room", "import_codes")
+                required = endpoint in ("change_room", "import_codes", "exchange", "shop_health")
                 self.request_body = RequestBody(_content(shape.body_type, shape.body_example), required=required)
             if shape.bearer:
                 self.security = [{shape.bearer: []}]

@@ -6,6 +6,7 @@ security policy allows exactly our own style and script, by their hashes, plus t
 """
 
 import functools
+import re
 import string
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,14 +17,24 @@ from urllib.parse import parse_qs, quote, urlsplit
 import jinja2
 
 from frontrow.core.errors import Forbidden, FrontrowError, Unauthorised
-from frontrow.shared.cookie_headers import cookie_line
+from frontrow.shared.cookie_headers import cookie_line, cookie_names
 from frontrow.waitingroom.credentials.key_binding import place_hash
-from frontrow.waitingroom.entrance.entrance_limits import EntranceLimits
+from frontrow.waitingroom.entrance.person_and_address_limits import EntranceLimits
 from frontrow.waitingroom.model.results import ClaimedPass, Joined, PlaceStatus
 from frontrow.waitingroom.model.window import PlaceState
 from frontrow.waitingroom.protect.guard import PASS_COOKIES, is_page
 from frontrow.waitingroom.service.room import WaitingRoom
-from frontrow.web.endpoints.room.page_texts import HEADINGS, PLAIN_WORDS, REFUSALS, REFUSED, WHY, progress, wait_text
+from frontrow.web.endpoints.room.page_texts import (
+    HEADINGS,
+    LOST_AT_SHOP,
+    PLAIN_WORDS,
+    REFUSALS,
+    REFUSED,
+    WHY,
+    progress,
+    wait_text,
+)
+from frontrow.web.endpoints.room.shop_wishes import ShopWish, bind_of_query, read_shop_wish
 from frontrow.web.http.html import page_head, policy_hash, safe
 from frontrow.web.http.messages import (
     HTML,
@@ -34,7 +45,7 @@ from frontrow.web.http.messages import (
     header_line,
     json_answer,
 )
-from frontrow.web.http.notices import OVERFLOW, OVERFLOW_AGAIN_S, Notices
+from frontrow.web.http.overflow_page import OVERFLOW, OVERFLOW_AGAIN_S, Notices
 from frontrow.web.http.room_credentials import cookie_of, joined_at_cookies, keeps_place, place_cookies, place_of
 
 PLACE_DAYS = 7
@@ -61,22 +72,25 @@ class PageSettings:
     next_url: str = ""  # where the shop is; empty: there is none, and the room says so itself
     secure_cookies: bool = False
     theme: str = ""  # a style that goes after the page's own
+    shops: tuple[str, ...] = ()  # origins of shops on other domains, whose connectors take a hand-over
 
 
 def read_wish(query: str) -> str:
-    """The page after `return=`: quoted, or as nginx's `$request_uri` writes it, a query of its own included."""
+    """The page after `return=`: quoted, or as nginx's `$request_uri` writes it, a query of its own included. With the
+    `bind` of a shop on another domain before it: see `shop_wishes`."""
     raw = f"&{query}".partition("&return=")[2]
     if "?" in raw:
         return raw
     decoded = parse_qs(query).get("return", [""])[0]
-    return quote(decoded, safe=URL_CHARS)
+    bind = bind_of_query(query)
+    return f"{bind}@{quote(decoded, safe=URL_CHARS)}" if bind else quote(decoded, safe=URL_CHARS)
 
 
 class PageSurroundings(Protocol):
     """What depends on where the page is shown: its language, the event's name, what refusals look like."""
 
-    def words(self, request: EndpointRequest) -> Any:
-        """The texts in the visitor's language."""
+    def words(self, request: EndpointRequest, event: str = "") -> Any:
+        """The texts in the visitor's language, as far as the event's page is offered in it."""
 
     def shared_words(self, request: EndpointRequest) -> tuple[Any, bytes]:
         """The texts of a page that caches keep, and the header that says what they depend on."""
@@ -88,11 +102,15 @@ class PageSurroundings(Protocol):
         """The page when there is no such room; None for problem+json."""
 
     def fields(self, event: str, base: str, words: Any) -> dict[str, Any]:
-        """Fields of the template beyond the room: the event's title, where to get ready, hints, script texts, and the
-        brand of who sells (`house`, if it has one). `base` is the path of the event's endpoints."""
+        """Fields of the template beyond the room: the event's title, where to get ready, hints, script texts, the
+        owner's own text, and the brand of who sells (`house`, if it has one). `base` is the path of the event's
+        endpoints."""
 
     def default_wish(self, event: str) -> str:
         """The page of the shop for visitors who asked for none; nothing for the shop's front."""
+
+    def shop_url(self, event: str) -> str | None:
+        """Where the shop behind this room is; None: as the settings say."""
 
 
 class PlainSurroundings:
@@ -101,7 +119,7 @@ class PlainSurroundings:
     def __init__(self, titles: Sequence[tuple[str, str]] = ()) -> None:
         self._titles = dict(titles)
 
-    def words(self, request: EndpointRequest) -> Any:
+    def words(self, request: EndpointRequest, event: str = "") -> Any:
         return PLAIN_WORDS
 
     def shared_words(self, request: EndpointRequest) -> tuple[Any, bytes]:
@@ -122,10 +140,15 @@ class PlainSurroundings:
             "hint": "",
             "hint_link": ("", ""),
             "house": None,
+            "own_text": "",
+            "notice_kinds": (),
         }
 
     def default_wish(self, event: str) -> str:
         return ""
+
+    def shop_url(self, event: str) -> str | None:
+        return None
 
 
 @functools.cache
@@ -133,6 +156,8 @@ def _page_files(theme: str) -> tuple[str, str, jinja2.Template]:
     """Style, script and template of the page, read once per process and theme."""
     html, css, js = map(_file, ("room.html", "room.css", "room.js"))
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
+    for name in re.findall("--[a-z0-9-]+:", theme):  # no bytes for a colour that the theme replaces
+        css = re.sub(rf"{name}[^;}}]+;?", "", css, count=1)
     return f"{css}\n{theme}", js, environment.from_string(html)
 
 
@@ -156,8 +181,6 @@ class RoomPages:
         self._surroundings = surroundings or PlainSurroundings(self._settings.titles)
         self._css, self._js, self._page = _page_files(self._settings.theme)
         self._notices = Notices(self._settings.brand, self._settings.theme)
-        shop = urlsplit(self._settings.next_url)
-        self._shop_origin = f"{shop.scheme}://{shop.netloc}" if shop.netloc else ""
 
     # -- the page ----------------------------------------------------------------------------------------------------
 
@@ -169,6 +192,17 @@ class RoomPages:
         if status is None and cap and view.waiting >= cap:
             return self.overflow(503, request)
         return self._render(event, status, "", 200, request, front)
+
+    def begin_again(self, event: str, request: EndpointRequest, front: str = "") -> EndpointResponse:
+        """The page for a browser whose visit has ended: without its place, which is used up."""
+        response = self._render(event, None, "", 200, request, front)
+        for names in (place_cookies(event), joined_at_cookies(event), cookie_names("visit", event)):
+            response.head += self.cookie(names, "", 0)
+        return response
+
+    def lost_at_shop(self, event: str, request: EndpointRequest) -> EndpointResponse:
+        """The page for a browser that the shop sends back again and again: it has to do something."""
+        return self._render(event, None, self._surroundings.words(request)(LOST_AT_SHOP), 200, request, shown="lost")
 
     def overflow(self, status: int, request: EndpointRequest) -> EndpointResponse:
         """The static page for people beyond the depth cap; costs nothing to make."""
@@ -208,10 +242,11 @@ class RoomPages:
         http_status: int,
         request: EndpointRequest,
         front: str = "",
+        shown: str = "none",
     ) -> EndpointResponse:
+        facts: dict[str, Any] = {"state": shown, "number": 0, "lane": 0, "from_hi": 0, "ahead": 0, "progress": 0}
         state = self._room.control.view(event).state
-        facts: dict[str, Any] = {"state": "none", "number": 0, "lane": 0, "from_hi": 0, "ahead": 0, "progress": 0}
-        words = self._surroundings.words(request)
+        words = self._surroundings.words(request, event)
         facts |= {"eta": words("not known yet"), "rate": "–", "why": "", "refresh_s": 0}
         if status is not None:
             facts |= self._facts(status, event, self._joined_at(event, request), words)
@@ -222,7 +257,7 @@ class RoomPages:
         fields = self._surroundings.fields(event, self.base(event), words)
         house = fields["house"]
         own_css = house.style.inline_css if house and house.style else ""
-        policy = self._policy(human, own_css, images=bool(house and house.logo))
+        policy = self._policy(human, own_css, self._shop_of(wish, event), images=bool(house and house.logo))
         body = self._page.render(
             facts,
             css=safe(self._css),
@@ -241,7 +276,7 @@ class RoomPages:
             message=state.config.message,
             error=error,
             codes=len(state.config.lanes) > 1,  # a code leads into a lane of its own
-            next=self.next_url(wish),
+            next=self.next_url(wish, event),
             human=human,
             wish=wish,
             captcha=CAPTCHA_WIDGETS.get(human),
@@ -275,18 +310,29 @@ class RoomPages:
 
     # -- forms -------------------------------------------------------------------------------------------------------
 
-    def next_url(self, wish: str) -> str:
+    def next_url(self, wish: str, event: str) -> str:
         """Where to go with the pass: the page of the shop that the visitor wanted, else the shop's front."""
+        elsewhere = self.shop_wish(wish)
+        if elsewhere is not None:
+            return elsewhere.url
         if wish and is_page(wish):
-            return self._shop_origin + wish
-        return self._settings.next_url or INSIDE_PATH
+            return self._shop_origin(event) + wish
+        return self._shop_url(event) or INSIDE_PATH
+
+    def _shop_url(self, event: str) -> str:
+        own = self._surroundings.shop_url(event)
+        return self._settings.next_url if own is None else own
+
+    def _shop_origin(self, event: str) -> str:
+        shop = urlsplit(self._shop_url(event))
+        return f"{shop.scheme}://{shop.netloc}" if shop.netloc else ""
 
     def joined(self, event: str, joined: Joined, *, is_form: bool, wish: str = "") -> EndpointResponse:
         """The place as a cookie: a form goes back to the page, a script gets its status."""
         state = self._room.control.view(event).state
         hi = state.lanes[state.config.lane_index(joined.status.lane)].hi
-        cookie = self._cookie(place_cookies(event), joined.place_jwt, PLACE_DAYS * 86_400)
-        cookie += self._cookie(joined_at_cookies(event), str(hi), PLACE_DAYS * 86_400)
+        cookie = self.cookie(place_cookies(event), joined.place_jwt, PLACE_DAYS * 86_400)
+        cookie += self.cookie(joined_at_cookies(event), str(hi), PLACE_DAYS * 86_400)
         if is_form:
             return self.to_room(event, wish, cookie)
         return EndpointResponse(
@@ -295,20 +341,26 @@ class RoomPages:
 
     def to_room(self, event: str, wish: str = "", head: bytes = b"") -> EndpointResponse:
         """To the page people wait on, and from there to `wish`."""
-        page = self.base(event) + "/" + (f"?return={quote(wish, safe='/')}" if wish and is_page(wish) else "")
+        page = self.base(event) + "/"
+        elsewhere = self.shop_wish(wish) if wish else None
+        if elsewhere is not None:
+            bind = f"bind={elsewhere.bind}&" if elsewhere.bind else ""
+            page += f"?{bind}return={quote(elsewhere.url, safe='/')}"
+        elif wish and is_page(wish):
+            page += f"?return={quote(wish, safe='/')}"
         return EndpointResponse(303, NO_STORE + head + header_line("location", page))
 
     def entered(self, event: str, claimed: ClaimedPass, request: EndpointRequest) -> EndpointResponse:
         """Into the shop, by a place that this browser never had to keep; an older one is of no use any more."""
-        response = self.claimed(claimed, is_form=True, wish=self._surroundings.default_wish(event))
+        response = self.claimed(event, claimed, is_form=True, wish=self._surroundings.default_wish(event))
         if keeps_place(event, request, secure=self.secure):
-            response.head += self._cookie(place_cookies(event), "", 0) + self._cookie(joined_at_cookies(event), "", 0)
+            response.head += self.cookie(place_cookies(event), "", 0) + self.cookie(joined_at_cookies(event), "", 0)
         return response
 
-    def claimed(self, claimed: ClaimedPass, *, is_form: bool, wish: str = "") -> EndpointResponse:
+    def claimed(self, event: str, claimed: ClaimedPass, *, is_form: bool, wish: str = "") -> EndpointResponse:
         """The pass as a cookie, and the way to the shop."""
         cookie = self.keep_pass(claimed)
-        onward = self.next_url(wish)
+        onward = self.next_url(wish, event)
         if is_form:
             return EndpointResponse(303, NO_STORE + cookie + header_line("location", onward))
         body = {"next": onward, "expires_at_s": claimed.expires_s, "repeated": claimed.repeated}
@@ -316,7 +368,7 @@ class RoomPages:
 
     def keep_pass(self, claimed: ClaimedPass) -> bytes:
         """The header line that keeps the pass in the browser."""
-        return self._cookie(PASS_COOKIES, claimed.pass_jwt, 86_400)
+        return self.cookie(PASS_COOKIES, claimed.pass_jwt, 86_400)
 
     def forget_pass(self) -> bytes:
         """The header lines that remove the pass from the browser, under both of its names."""
@@ -325,10 +377,32 @@ class RoomPages:
             for secure in ((True, False) if self._settings.secure_cookies else (False,))
         )
 
-    @property
-    def shop_is_elsewhere(self) -> bool:
+    def shop_is_elsewhere(self, event: str) -> bool:
         """Whether the shop has an address of its own."""
-        return bool(self._shop_origin)
+        return bool(self._shop_origin(event) or self.shops)
+
+    @property
+    def shops(self) -> tuple[str, ...]:
+        """The origins of shops on other domains."""
+        return self._settings.shops
+
+    def shop_wish(self, wish: str) -> ShopWish | None:
+        """The page that is wished at a shop on another domain; None for a page of the room's own host. A wish for a
+        site that is not registered leads to the first shop."""
+        if is_page(wish) and (self._settings.next_url or not self.shops):
+            return None
+        if is_page(wish):
+            return ShopWish(self.shops[0], wish)
+        return read_shop_wish(wish, self.shops)
+
+    def shop_wish_of(self, request: EndpointRequest) -> ShopWish | None:
+        """`shop_wish` of a request for the page."""
+        return self.shop_wish(read_wish(request.query.decode("latin-1"))) if self.shops else None
+
+    def _shop_of(self, wish: str, event: str) -> str:
+        """The origin that the form which enters leads to; nothing if it is the room's own."""
+        elsewhere = self.shop_wish(wish)
+        return elsewhere.shop if elsewhere is not None else self._shop_origin(event)
 
     @property
     def secure(self) -> bool:
@@ -346,16 +420,17 @@ class RoomPages:
 
     # -- pieces ------------------------------------------------------------------------------------------------------
 
-    def _cookie(self, names: tuple[str, str], value: str, max_age_s: int) -> bytes:
+    def cookie(self, names: tuple[str, str], value: str, max_age_s: int) -> bytes:
+        """The header line that keeps a value in the browser."""
         return header_line("set-cookie", cookie_line(names, value, max_age_s, secure=self._settings.secure_cookies))
 
-    def _policy(self, human: str, own_css: str, *, images: bool) -> str:
+    def _policy(self, human: str, own_css: str, shop: str, *, images: bool) -> str:
         host = CAPTCHA_HOSTS.get(human, "")
         extra, frames = (f" {host}", f"; frame-src {host}") if host else ("", "")
         styles = " ".join(map(policy_hash, (self._css, own_css) if own_css else (self._css,)))
+        onward = f" {shop}" if shop else ""  # the form that enters leads there
         shown = "img-src 'self'; " if images else ""
-        shop = f" {self._shop_origin}" if self._shop_origin else ""  # the form that enters leads there
         return (
             f"default-src 'none'; style-src {styles}; script-src {policy_hash(self._js)}{extra}; {shown}"
-            f"connect-src 'self'{extra}{frames}; form-action 'self'{shop}; base-uri 'none'; frame-ancestors 'none'"
+            f"connect-src 'self'{extra}{frames}; form-action 'self'{onward}; base-uri 'none'; frame-ancestors 'none'"
         )

@@ -18,7 +18,9 @@ HEADINGS = {
     "waiting": N_("You’re in the queue"),
     "active": N_("You’re in"),
     "expired": N_("Your turn has passed"),
+    "lost": N_("You’re in"),
 }
+LOST_AT_SHOP = N_("The shop did not remember you. Allow its cookies in this browser, then enter again.")
 
 REFUSED = N_("That did not work. Please try again.")
 # code of a refusal in the room -> what to tell

@@ -74,17 +74,17 @@ ROUTES = (
         "/pass",
         "check_pass",
         "204 when the request carries a good pass (nginx auth_request)",
-        lambda rooms: rooms.visitors.check_pass,
+        lambda rooms: rooms.visits.check_pass,
         ShardBy.PASS,
         fast=True,
     ),
-    RoomRoute("POST", "/renew", "renew", "A pass that lives longer", lambda rooms: rooms.visitors.renew, ShardBy.PASS),
+    RoomRoute("POST", "/renew", "renew", "A pass that lives longer", lambda rooms: rooms.visits.renew, ShardBy.PASS),
     RoomRoute(
         "POST",
         "/give-back",
         "give_back",
         "End a visit; its room goes to the next person",
-        lambda rooms: rooms.visitors.give_back,
+        lambda rooms: rooms.visits.give_back,
         ShardBy.PASS,
     ),
     RoomRoute(
@@ -92,7 +92,7 @@ ROUTES = (
         "/heartbeat",
         "heartbeat",
         "The visitor is still there; answers when the visit ends otherwise",
-        lambda rooms: rooms.visitors.heartbeat,
+        lambda rooms: rooms.visits.heartbeat,
         ShardBy.PASS,
     ),
     RoomRoute(
@@ -100,7 +100,7 @@ ROUTES = (
         "/visit",
         "visit",
         "When the visit ends; asking is no activity",
-        lambda rooms: rooms.visitors.visit,
+        lambda rooms: rooms.visits.visit,
         ShardBy.PASS,
     ),
     RoomRoute(
@@ -108,7 +108,7 @@ ROUTES = (
         "/left",
         "left",
         "A page of the shop was closed; the visit ends soon unless the visitor is heard again",
-        lambda rooms: rooms.visitors.left,
+        lambda rooms: rooms.visits.left,
         ShardBy.PASS,
     ),
     RoomRoute("POST", "/leave", "leave", "Leave the line (rooms by identity)", lambda rooms: rooms.visitors.leave),
@@ -141,11 +141,41 @@ ROUTES = (
     ),
     RoomRoute(
         "POST",
+        "/shop-health",
+        "shop_health",
+        "A shop's signed report of its latency and errors",
+        lambda rooms: rooms.shop_health.report,
+        ShardBy.QUEUE,
+    ),
+    RoomRoute(
+        "POST",
         "/codes",
         "import_codes",
         "Take over the organiser's own fan codes (CSV: code,lane)",
         lambda rooms: rooms.organiser.import_codes,
         ShardBy.QUEUE,
     ),
-    RoomRoute("GET", "/", "page", "The page people wait on", lambda rooms: rooms.documents.page, ShardBy.QUEUE),
+    RoomRoute("GET", "/", "page", "The page people wait on", lambda rooms: rooms.hand_overs.page, ShardBy.QUEUE),
 )
+
+# Only in the room as a server of its own: the platform is itself the shop behind its rooms.
+HAND_OVER_ROUTES = (
+    RoomRoute(
+        "POST",
+        "/exchange",
+        "exchange",
+        "Exchange a hand-over for a pass, once (connectors of shops on other domains)",
+        lambda rooms: rooms.hand_overs.exchange,
+        ShardBy.QUEUE,
+        fast=True,
+    ),
+    RoomRoute(
+        "GET",
+        "/connector",
+        "connector",
+        "The keys of passes and the visits that have ended (connectors)",
+        lambda rooms: rooms.hand_overs.follow,
+        ShardBy.QUEUE,
+    ),
+)
+ALONE_ROUTES = ROUTES + HAND_OVER_ROUTES

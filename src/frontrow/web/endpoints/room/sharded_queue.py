@@ -16,6 +16,7 @@ import msgspec
 
 from frontrow.core.errors import FrontrowError, InvalidInput, NotFound
 from frontrow.core.failures import note_failure
+from frontrow.waitingroom.console.model.owners import Scope
 from frontrow.waitingroom.credentials.places import unb64
 from frontrow.waitingroom.service.sharding import ShardedRoom, slices
 from frontrow.web.endpoints.room.organiser import patch_room, room_body
@@ -44,6 +45,9 @@ class ShardedEndpoints:
             "show_room": self._show_room,
             "change_room": self._change_room,
             "import_codes": self._import_codes,
+            "exchange": self._exchange,
+            "connector": self._follow,
+            "shop_health": self._take_report,
         }
 
     def endpoint_of(self, route: RoomRoute) -> Endpoint:
@@ -72,14 +76,21 @@ class ShardedEndpoints:
 
     # -- visitors ------------------------------------------------------------------------------------------------------
 
-    def _page(self, queue: ShardedRoom, request: EndpointRequest) -> EndpointResponse:
+    def _page(self, queue: ShardedRoom, request: EndpointRequest) -> Result:
         """The shard's page for a browser with a place, the queue's page for one without."""
         pages = self.rooms.pages
         mine = [name for name in queue.names if keeps_place(name, request, secure=pages.secure)]
         try:
-            return pages.page(mine[0] if mine else queue.names[0], request, front="" if mine else queue.event)
+            front = "" if mine else queue.event
+            return self.rooms.hand_overs.page(mine[0] if mine else queue.names[0], request, front)
         except FrontrowError as error:
             return self.rooms.context.problem("page", error, request, queue.event)
+
+    def _exchange(self, queue: ShardedRoom, request: EndpointRequest) -> Result:
+        return self.rooms.hand_overs.exchange_of(queue.names, request)
+
+    def _follow(self, queue: ShardedRoom, request: EndpointRequest) -> Result:
+        return self.rooms.hand_overs.follow_all(queue.names, request)
 
     def stream_refusal(self, event: str, address: str) -> EndpointResponse | None:
         """As of a room; a queue has no stream of its own."""
@@ -97,14 +108,14 @@ class ShardedEndpoints:
 
     def _show_room(self, queue: ShardedRoom, request: EndpointRequest) -> EndpointResponse:
         try:
-            self.rooms.organiser.check_organiser(request)
+            self.rooms.organiser.check_organiser(request, queue.event, Scope.ROOM_READ)
             return json_answer(200, queue_body(queue))
         except FrontrowError as error:
             return self.rooms.context.problem("room", error, request, queue.event)
 
     def _change_room(self, queue: ShardedRoom, request: EndpointRequest) -> Result:
         try:
-            self.rooms.organiser.check_organiser(request)
+            self.rooms.organiser.check_organiser(request, queue.event, Scope.ROOM_WRITE)
             check_size(request)
         except FrontrowError as error:
             return self.rooms.context.problem("room", error, request, queue.event)
@@ -136,9 +147,12 @@ class ShardedEndpoints:
         if capacity is not None:
             await queue.set_capacity(capacity)
 
+    def _take_report(self, queue: ShardedRoom, request: EndpointRequest) -> Result:
+        return self.rooms.shop_health.report_to(queue.event, queue.names, request)
+
     def _import_codes(self, queue: ShardedRoom, request: EndpointRequest) -> Result:
         try:
-            return self._import_lines(queue, request, self.rooms.organiser.read_codes(request))
+            return self._import_lines(queue, request, self.rooms.organiser.read_codes(queue.event, request))
         except FrontrowError as error:
             return self.rooms.context.problem("codes", error, request, queue.event)
 

@@ -7,7 +7,7 @@ request counts for its address. All texts of one visit, from all addresses, coun
 from frontrow.core.errors import FrontrowError
 from frontrow.shared.cookie_headers import names_to_read, read_cookie
 from frontrow.waitingroom.credentials.passes import MAX_PASS_CHARS, Pass
-from frontrow.waitingroom.entrance.entrance_limits import EntranceLimits
+from frontrow.waitingroom.entrance.person_and_address_limits import EntranceLimits
 from frontrow.waitingroom.protect.guard import PASS_COOKIES
 from frontrow.waitingroom.service.room import WaitingRoom
 from frontrow.web.http.messages import EndpointRequest

@@ -1,4 +1,4 @@
-"""What visitors do in the room over HTTP: join, enter, status, claim, renew, give back, leave. And the check of a pass.
+"""What visitors do in the room over HTTP: join, enter, status, claim, leave. What they do with the pass is in `visits`.
 
 Each endpoint has a synchronous part, where most refusals happen, and may go on asynchronously; the fast path writes the
 first without a task. The place comes as a bearer token or, from the page, in a cookie. Errors are problem+json.
@@ -14,21 +14,19 @@ from msgspec.structs import replace
 
 from frontrow.core.errors import Forbidden, FrontrowError, InvalidInput, Unauthorised
 from frontrow.waitingroom.model.config import Phase
-from frontrow.waitingroom.model.errors import StayTooLong
-from frontrow.waitingroom.model.results import ClaimedPass, Joined
+from frontrow.waitingroom.model.results import Joined
 from frontrow.waitingroom.model.window import PlaceState
-from frontrow.waitingroom.ports import VisitReply
 from frontrow.web.endpoints.room.context import RoomContext
+from frontrow.web.endpoints.room.shop_wishes import ShopWish
+from frontrow.web.endpoints.room.visits import claimed_body
 from frontrow.web.http import messages
 from frontrow.web.http.messages import (
     JSON_HEAD,
-    NO_STORE,
     EndpointRequest,
     EndpointResponse,
     PendingResponse,
     Result,
     encode_json,
-    header_line,
     json_answer,
 )
 from frontrow.web.http.request_bodies import check_size, decode_body, is_form
@@ -59,8 +57,6 @@ _decode_join = msgspec.json.Decoder(JoinBody).decode
 _decode_claim = msgspec.json.Decoder(ClaimBody).decode
 _WIDGET_FIELDS = ("altcha", "cf-turnstile-response", "h-captcha-response")  # what the providers' widgets send
 NO_JOIN, NO_CLAIM = JoinBody(), ClaimBody()
-_ABOUT_VISIT = ("heartbeat", "visit", "left", "renew")
-_NO_VISIT = {"ends_at_s": 0, "ends_in_s": 0, "expires_at_s": 0, "kept_until_s": 0, "idle_s": 0, "wanted": False}
 
 
 def read_join_body(request: EndpointRequest) -> JoinBody:
@@ -76,16 +72,21 @@ def _read_body(request: EndpointRequest, decode: Callable[[bytes], Body], kind: 
     return _read_form(request, kind) if is_form(request) else decode_body(decode, request.body)
 
 
-def _read_form(request: EndpointRequest, kind: type[Body]) -> Body:
-    """The fields of a browser's form as the body an endpoint expects. A form of another site is refused."""
+def read_form_fields(request: EndpointRequest) -> dict[str, str]:
+    """The fields of a browser's form, each with its first value. A form of another site is refused."""
     site = request.header(b"sec-fetch-site")
     if site is not None and site not in (b"same-origin", b"none"):
         raise Forbidden("this form came from another site")
     fields = parse_qs(request.body.decode("utf-8", "replace"), max_num_fields=20)
-    values: dict[str, Any] = {name: given[0] for name, given in fields.items() if given[0]}
+    return {name: given[0] for name, given in fields.items() if given[0]}
+
+
+def _read_form(request: EndpointRequest, kind: type[Body]) -> Body:
+    """The fields of a browser's form as the body an endpoint expects."""
+    values: dict[str, Any] = {**read_form_fields(request)}
     for name in _WIDGET_FIELDS:
-        if values.pop(name, None):
-            values["proof"] = fields[name][0]
+        if proof := values.pop(name, None):
+            values["proof"] = proof
     try:
         return msgspec.convert(values, kind, strict=False)
     except msgspec.MsgspecError as error:
@@ -97,6 +98,9 @@ def idempotency_key(request: EndpointRequest) -> str | None:
 
 
 TAG_CHARS = 22  # the end of a checked signature identifies its place as well as the whole text does
+
+
+HandOverClaim = Callable[[str, EndpointRequest, ClaimBody, ShopWish, str, str | None], Awaitable[EndpointResponse]]
 
 
 class JoinIdentity(Protocol):
@@ -118,8 +122,12 @@ class JoinIdentity(Protocol):
 class VisitorEndpoints:
     """Endpoints for people in every room of this process. Without an `identity` the body of a join names its person."""
 
-    def __init__(self, context: RoomContext, identity: JoinIdentity | None = None) -> None:
+    def __init__(
+        self, context: RoomContext, identity: JoinIdentity | None = None, hand_over: HandOverClaim | None = None
+    ) -> None:
+        """`hand_over` answers claims of pages that lead to a shop on another domain."""
         self._context = context
+        self._hand_over = hand_over
         self._identity = identity
         self._room = context.room
         self._entry = context.entry
@@ -220,7 +228,11 @@ class VisitorEndpoints:
         code that only makes the wait shorter is not asked for where there is no wait. A form of our own page cannot
         lead to another site's shop; the room's page can."""
         room, config = self._room.cache.find(event), self._room.control.view(event).state.config
-        if self._entry.kind_of(event) != "none" or room.state.phase is not Phase.OPEN or self._pages.shop_is_elsewhere:
+        if (
+            self._entry.kind_of(event) != "none"
+            or room.state.phase is not Phase.OPEN
+            or self._pages.shop_is_elsewhere(event)
+        ):
             return False
         if config.codes_until_us:
             return self._room.sale_clock() >= config.codes_until_us
@@ -292,107 +304,19 @@ class VisitorEndpoints:
     async def _claim(
         self, event: str, request: EndpointRequest, body: ClaimBody, place: str, key: str | None
     ) -> EndpointResponse:
+        wish = self._pages.shop_wish(body.wish) if body.page else None
         try:
+            if wish is not None and self._hand_over is not None:
+                response = await self._hand_over(event, request, body, wish, place, key)
+                self._context.count("claim")
+                return response
             claimed = await self._room.visits.claim(place, event, key, body.proof)
         except FrontrowError as error:
             return self._context.problem("claim", error, request, event)
         self._context.count("claim")
         if body.page:
-            return self._pages.claimed(claimed, is_form=is_form(request), wish=body.wish)
-        return json_answer(201, _claimed_body(claimed))
-
-    def renew(self, event: str, request: EndpointRequest) -> Result:
-        """POST renew: a pass that lives longer, for a live one."""
-        return self._with_pass(event, request, "renew")
-
-    def give_back(self, event: str, request: EndpointRequest) -> Result:
-        """POST give-back: the visit is over; its capacity goes to the next person at once."""
-        return self._with_pass(event, request, "give_back")
-
-    def heartbeat(self, event: str, request: EndpointRequest) -> Result:
-        """POST heartbeat: the visitor is still there."""
-        return self._with_pass(event, request, "heartbeat")
-
-    def visit(self, event: str, request: EndpointRequest) -> Result:
-        """GET visit: when the visit ends; asking is no activity."""
-        return self._with_pass(event, request, "visit")
-
-    def left(self, event: str, request: EndpointRequest) -> Result:
-        """POST left: a page was closed (sent by the page itself, as a beacon)."""
-        return self._with_pass(event, request, "left")
-
-    def _with_pass(self, event: str, request: EndpointRequest, endpoint: str) -> Result:
-        try:
-            self._context.limits.count(request)
-            text = pass_of(request, secure=self._secure)
-        except FrontrowError as error:
-            return self._pass_problem(event, request, error, endpoint)
-        return self._answer_pass(event, request, text, endpoint)
-
-    async def _answer_pass(self, event: str, request: EndpointRequest, text: str, endpoint: str) -> EndpointResponse:
-        try:
-            if endpoint == "give_back":
-                ended = await self._room.visits.give_back(text, event)
-                self._context.count(endpoint)
-                return json_answer(200, {"ended": ended}, self._pages.forget_pass())
-            if endpoint != "renew":
-                visits = self._room.visits
-                report = {"heartbeat": visits.heartbeat, "visit": visits.look, "left": visits.leave_shop}[endpoint]
-                visit = await report(text, event)
-                self._context.count(endpoint)
-                return json_answer(200, self._visit_body(event, visit))
-            if _is_own_page(request):
-                return await self._renew_in_browser(event, text)
-            renewed = await self._room.visits.renew(text, event)
-        except FrontrowError as error:
-            return self._pass_problem(event, request, error, endpoint)
-        self._context.count(endpoint)
-        return json_answer(200, _claimed_body(renewed))
-
-    async def _renew_in_browser(self, event: str, text: str) -> EndpointResponse:
-        """A longer pass as a cookie, and when the visit ends now. A visit that may not become longer stays as it is."""
-        head = b""
-        try:
-            renewed = await self._room.visits.renew(text, event)
-        except StayTooLong:
-            pass
-        else:
-            text, head = renewed.pass_jwt, self._pages.keep_pass(renewed)
-        visit = await self._room.visits.heartbeat(text, event)
-        self._context.count("renew")
-        return json_answer(200, self._visit_body(event, visit), head)
-
-    def _pass_problem(
-        self, event: str, request: EndpointRequest, error: FrontrowError, endpoint: str
-    ) -> EndpointResponse:
-        """A refusal. That a visit has ended is no failure for our own page, whose browser would log it as one."""
-        if endpoint not in _ABOUT_VISIT or error.http_status not in (401, 403, 409) or not _is_own_page(request):
-            return self._context.problem(endpoint, error, request, event)
-        self._context.count(f"{endpoint}:{error.code}")
-        told = {name: bool(error.about.get(name)) for name in ("idle", "passed_on")}
-        return json_answer(200, _NO_VISIT | {"ended": True} | told)
-
-    def check_pass(self, event: str, request: EndpointRequest) -> Result:
-        """GET pass: 204 when the request carries a good pass; for nginx's auth_request."""
-        try:
-            visit = self._room.visits.check_pass(pass_of(request, secure=self._secure), event)
-            self._room.visits.hear(visit.id)
-        except FrontrowError as error:
-            if error.http_status == 409:  # auth_request knows only 401 and 403
-                error = Forbidden(error.message, code=error.code)
-            return self._context.problem("pass", error, request, event)
-        return EndpointResponse(204, NO_STORE + header_line("frontrow-person", visit.person))
-
-    def _visit_body(self, event: str, visit: VisitReply) -> dict[str, Any]:
-        state = self._room.control.view(event).state
-        return {
-            "ends_at_s": visit.ends_s,
-            "ends_in_s": max(0, visit.ends_s - self._room.clock() // 1_000_000),
-            "expires_at_s": visit.expires_s,
-            "kept_until_s": visit.kept_until_s,
-            "idle_s": state.config.idle_s,
-            "wanted": state.is_wanted,
-        }
+            return self._pages.claimed(event, claimed, is_form=is_form(request), wish=body.wish)
+        return json_answer(201, claimed_body(claimed))
 
 
 class JoinResponses:
@@ -413,16 +337,5 @@ class JoinResponses:
         return self._context.problem("join", error, request, event)
 
 
-def _is_own_page(request: EndpointRequest) -> bool:
-    """Whether one of our pages asks, for the visit in its cookie. Programs send the pass in a header."""
-    if request.header(b"authorization") is not None or request.header(b"frontrow-pass") is not None:
-        return False
-    return request.header(b"sec-fetch-site") == b"same-origin" or request.header(b"cookie") is not None
-
-
 def _joined_body(joined: Joined) -> bytes:
     return b'{"place":"' + joined.place_jwt.encode() + b'",' + encode_json(joined.status)[1:]
-
-
-def _claimed_body(claimed: ClaimedPass) -> dict[str, Any]:
-    return {"pass": claimed.pass_jwt, "expires_at_s": claimed.expires_s, "repeated": claimed.repeated}

@@ -1,20 +1,35 @@
 """The bodies of bookings, payments and refunds (`endpoints.booking_views` makes them from the ledger's records)."""
 
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import msgspec
 
 from frontrow.boxoffice.checkout.checkout import CheckoutResult, CheckoutState
 from frontrow.boxoffice.payments.model.card_declines import MISTYPED
+from frontrow.boxoffice.pricing.model.prices import DIFFERENT, PriceLine
 from frontrow.boxoffice.pricing.model.sale_options import MAX_ADD_ONS, MAX_OF_ONE_ADD_ON
+from frontrow.boxoffice.seats.model.seat_names import seat_name
 from frontrow.core.errors import Refused
-from frontrow.web.http.bodies.json_values import MoneyView, PriceLineView, Time, time_text
+from frontrow.shared.local_time import time_text
+from frontrow.web.http.bodies.json_values import MoneyView, PriceLineView, Time
+
+
+class BankTransferView(msgspec.Struct):
+    """Where a bank transfer goes. `reference` must be given with it."""
+
+    iban: Annotated[str, msgspec.Meta(examples=["DE89370400440532013000"])]
+    reference: str
+    holder: str = ""
+    bic: str = ""
 
 
 class CheckoutView(msgspec.Struct):
     """The state of the payment. `retrying`: the provider does not answer; the seats stay held and the payment continues
-    automatically at `retry_at`. `open`: `problem` says what was wrong with the last card, and `tries_left` how many
-    cards may still be declined."""
+    automatically at `retry_at`. `open`: `problem` says what was wrong with the last card, `tries_left` how many cards
+    may still be declined, and `methods` which methods can be used. `action`: the fan goes on at `action_url`.
+    `awaited`: the money is on its way, and the seats stay held until `hold_expires_at`; a bank transfer goes to
+    `transfer`."""
 
     state: Annotated[str, msgspec.Meta(examples=["confirmed"])]
     client_secret: str = ""
@@ -22,6 +37,8 @@ class CheckoutView(msgspec.Struct):
     retry_at: Time | None = None
     problem: str = ""
     tries_left: int | None = None
+    methods: list[Annotated[str, msgspec.Meta(examples=["ideal"])]] = []
+    transfer: BankTransferView | None = None
 
 
 class BookingView(msgspec.Struct):
@@ -93,14 +110,17 @@ class CardMistyped(Refused):
 
 
 def checkout_view(outcome: CheckoutResult) -> CheckoutView:
-    retry_at_us = outcome.retry_at_us
+    retry_at_us, to, is_open = outcome.retry_at_us, outcome.transfer, outcome.state is CheckoutState.OPEN
+    offered = outcome.payment.offered if outcome.payment is not None and is_open else ""
     return CheckoutView(
         outcome.state.value,
         outcome.client_secret,
         outcome.action_url,
         time_text(retry_at_us) if retry_at_us else None,
         outcome.problem,
-        outcome.tries_left if outcome.state is CheckoutState.OPEN else None,
+        outcome.tries_left if is_open else None,
+        offered.split(",") if offered else [],
+        BankTransferView(to.iban, to.reference, to.holder, to.bic) if to is not None else None,
     )
 
 
@@ -116,3 +136,21 @@ def declined(outcome: CheckoutResult, *, tried: bool = True) -> Refused | None:
     return CardDeclined(
         "the card was declined; the seats are still held, try another card", **about, tries_left=outcome.tries_left
     )
+
+
+def line_views(
+    lines: Sequence[PriceLine], names: Sequence[str] | Mapping[int, str], currency: str
+) -> list[PriceLineView]:
+    """The lines with the ids of their seats, which `names` has by index."""
+    return [
+        PriceLineView(
+            line.kind,
+            line.name,
+            line.quantity,
+            None if line.unit_minor == DIFFERENT else MoneyView(line.unit_minor, currency),
+            MoneyView(line.amount_minor, currency),
+            [seat_name(names, seat) for seat in line.seats],
+            line.included,
+        )
+        for line in lines
+    ]

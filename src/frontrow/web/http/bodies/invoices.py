@@ -5,7 +5,8 @@ from typing import Annotated
 import msgspec
 
 from frontrow.boxoffice.checkout.model.invoices import MAX_BILLED_TO_CHARS, Invoice
-from frontrow.web.http.bodies.json_values import MoneyView, Time, time_text
+from frontrow.shared.local_time import time_text
+from frontrow.web.http.bodies.json_values import MoneyView, Time
 
 
 class InvoiceAsk(msgspec.Struct, forbid_unknown_fields=True):

@@ -11,8 +11,9 @@ from frontrow.boxoffice.people.model.people import Session, csrf_of
 from frontrow.boxoffice.people.sessions import SignedIn
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import InvalidInput
+from frontrow.shared.local_time import time_text
 from frontrow.web.http.access import caller_in, presented
-from frontrow.web.http.bodies.json_values import Time, time_text
+from frontrow.web.http.bodies.json_values import Time
 from frontrow.web.http.cookies import session_cookie
 
 LOCALE_PATTERN: Final = r"^[A-Za-z]{2,3}([-_][A-Za-z0-9]{2,8}){0,3}$"

@@ -8,8 +8,11 @@ import msgspec
 from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 
+from frontrow.boxoffice.messages.phone_proofs import WrongPhoneCode
 from frontrow.boxoffice.people.model.email_addresses import is_email
+from frontrow.boxoffice.people.model.people import OtherBrowser
 from frontrow.boxoffice.people.model.person_names import clean_name
+from frontrow.boxoffice.people.sessions import SignedIn
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import FrontrowError, Unavailable
 from frontrow.waitingroom.protect.guard import is_plain
@@ -18,23 +21,34 @@ from frontrow.web.http.bodies.sign_in import agent_of
 from frontrow.web.http.cookies import SIGN_IN_COOKIE, cookie_header, session_cookie, sign_in_cookie
 from frontrow.web.platform.access_check import client_ip
 from frontrow.web.platform.injected import FromCaller, FromPlatform
-from frontrow.web.platform.platform import Platform
+from frontrow.web.platform.platform import Platform, phones_of
 from frontrow.web.site.cookie_contents import Ready, forget_person, language_cookie, ready_cookie, ready_of
-from frontrow.web.site.fans.checkout import BAD_EMAIL
+from frontrow.web.site.fans.email_fields import BAD_EMAIL, email_problem
 from frontrow.web.site.fans.push import PUSHES, push_key
+from frontrow.web.site.form_answers import forget_told, tell, told
 from frontrow.web.site.languages import LANGUAGES, N_
 from frontrow.web.site.render import render, words_for
 from frontrow.web.site.routes import Form, FromForm, action, go_to, page
 from frontrow.web.site.security_headers import PLAIN
-from frontrow.web.site.told import tell, told
 
 Asked = Request[Any, Any, Any]
 ERASE_WORDS: Final = N_("erase my data")  # nobody does this by mistake
 PHONE: Final = re.compile(r"\+[1-9][0-9]{6,14}", re.ASCII)
 CHANNELS: Final = {"email": N_("Email"), "sms": N_("Text message (SMS)"), "push": N_("Notification on my devices")}
+SPENT: Final = N_("This link was used or has expired. Request a new one.")
 REFUSALS: Final = {
-    "other_browser": N_("Open the link in the browser where you requested it, or request a new one here."),
+    "wrong_sign_in_code": N_("This code is not right. Look at the email again, or request a new one."),
     "too_many_tries": N_("Too many tries. Please wait a few minutes."),
+}
+PHONE_FORM: Final = N_("A phone number is like +436641234567.")
+PHONE_REFUSALS: Final = {
+    "invalid_input": PHONE_FORM,
+    "phone_stopped": N_("This number gets no text messages. Text START to our number to get them again."),
+    "country_not_served": N_("We send no text messages to this country."),
+    "too_many_tries": REFUSALS["too_many_tries"],
+    "sms_not_sent": N_("The text message could not be sent. Try again in a minute."),
+    "sms_off": N_("We send no text messages at the moment."),
+    "wrong_phone_code": N_("This code is not right. Look at the text message again, or request a new one."),
 }
 
 
@@ -43,10 +57,10 @@ def back_of(text: str, default: str = "/tickets") -> str:
 
 
 @page("/sign-in", "sign_in")
-async def sign_in(request: Asked) -> Response[bytes]:
+async def sign_in(request: Asked, platform: FromPlatform) -> Response[bytes]:
     """The form that requests a link. The link itself opens this page too (its secret is behind `#`)."""
     back, said = back_of(request.query_params.get("back", "")), told(request)
-    return render(
+    response = render(
         request,
         "sign-in.html",
         status=said.status,
@@ -55,18 +69,23 @@ async def sign_in(request: Asked) -> Response[bytes]:
         sent=said.text("sent"),
         problem=said.text("problem"),
         email=said.text("email"),
+        confirm=said.text("confirm"),
+        link=said.text("link"),
     )
+    if said.text("link"):  # it opens the account, so no address shows it again
+        forget_told(platform, response)
+    return response
 
 
 @action("/sign-in", "ask_link")
 async def ask_link(request: Asked, platform: FromPlatform, form: FromForm) -> Response[bytes]:
     """Send the link; the same answer whether the address is known or not."""
     email, back = form.one("email", 254), back_of(form.one("back"))
-    if not is_email(email):
-        return _again(request, back, BAD_EMAIL, email, 422)
+    if problem := email_problem(email):
+        return _again(request, back, problem, email, 422)
     try:
         ip, language = client_ip(platform, request), words_for(request).language
-        ask = await platform.people.fans.send_sign_in_link(email, ip, language)
+        ask = await platform.people.fans.send_sign_in_link(email, ip, language, back)
     except Unavailable:
         raise
     except FrontrowError as error:
@@ -86,24 +105,53 @@ def _sign_in_page(back: str) -> str:
 
 @action("/sign-in/redeem", "redeem_link")
 async def redeem(request: Asked, platform: FromPlatform, caller: FromCaller, form: FromForm) -> Response[bytes]:
-    """Sign in with the link's secret; what this browser bought with that address becomes the fan's."""
-    link = form.one("link", 400).rpartition("#")[2]
+    """Sign in with the link's secret; what this browser bought with that address becomes the fan's. A link that another
+    browser asked for needs a confirmation."""
+    link, back = form.one("link", 400).rpartition("#")[2], back_of(form.one("back"))
     try:
         signed_in = await platform.people.fans.redeem_link(
-            link,
-            request.cookies.get(SIGN_IN_COOKIE, ""),
-            agent=agent_of(request),
-            replaces=caller.session,
-            locale=words_for(request).language,
+            link, _ask_of(request), confirmed=form.one("confirmed") == "yes", **_who(request, caller)
+        )
+    except OtherBrowser as error:
+        return tell(request, _sign_in_page(back), {"confirm": str(error.about.get("email", "")), "link": link})
+    except Unavailable:
+        raise
+    except FrontrowError as error:
+        return _again(request, back, REFUSALS.get(error.code, SPENT), "", error.http_status)
+    return _welcome(signed_in, back)
+
+
+@action("/sign-in/code", "redeem_code")
+async def redeem_code(request: Asked, platform: FromPlatform, caller: FromCaller, form: FromForm) -> Response[bytes]:
+    """Sign in with the six digits of the mail, in the browser that asked for it."""
+    back, email = back_of(form.one("back")), form.one("email", 254)
+    try:
+        signed_in = await platform.people.fans.redeem_code(
+            form.one("code", 40), _ask_of(request), client_ip(platform, request), **_who(request, caller)
         )
     except Unavailable:
         raise
     except FrontrowError as error:
-        spent = N_("This link was used or has expired. Request a new one.")
-        return _again(request, back_of(form.one("back")), REFUSALS.get(error.code, spent), "", error.http_status)
+        problem = REFUSALS.get(error.code, SPENT)
+        sent = email if error.code == "wrong_sign_in_code" else ""
+        says = {"problem": problem, "email": email, "sent": sent}
+        return tell(request, _sign_in_page(back), says, status=error.http_status)
+    return _welcome(signed_in, back)
+
+
+def _ask_of(request: Asked) -> str:
+    return str(request.cookies.get(SIGN_IN_COOKIE, ""))
+
+
+def _who(request: Asked, caller: Caller) -> dict[str, Any]:
+    return {"agent": agent_of(request), "replaces": caller.session, "locale": words_for(request).language}
+
+
+def _welcome(signed_in: SignedIn, back: str) -> Response[bytes]:
+    """To the page that was wanted, with the new session."""
     life_s = max(0, signed_in.session.ends_at_us - signed_in.session.created_at_us) // US_PER_S
     cookie = cookie_header(session_cookie(signed_in.secret, life_s))
-    return go_to(back_of(form.one("back")), {"set-cookie": cookie})
+    return go_to(back, {"set-cookie": cookie})
 
 
 @action("/sign-out", "sign_out")
@@ -125,18 +173,25 @@ async def account(request: Asked, platform: FromPlatform, caller: FromCaller) ->
 async def _account(
     request: Asked, platform: Platform, caller: Caller, *, problem: str = "", saved: bool = False
 ) -> Response[bytes]:
-    fans = platform.people.fans
+    fans, phones = platform.people.fans, phones_of(platform)
+    contact, said = await fans.contact(caller.id), told(request)
+    addresses = [one for one in (("email", contact.email), ("sms", contact.phone)) if one[1]]
+    blocked = await platform.ledger.messages.blocked(addresses)
     return render(
         request,
         "account.html",
         script="js/push.js" if (key := push_key(platform)) else "",
         push_key=key,
         policy=PUSHES if key else PLAIN,
-        status=422 if problem else 200,
+        status=422 if problem else said.status,
         fan=await fans.fan(caller.id),
-        contact=await fans.contact(caller.id),
-        channels=CHANNELS,
-        problem=problem,
+        contact=contact,
+        channels={name: label for name, label in CHANNELS.items() if name != "sms" or phones.offered},
+        sms=phones.offered,
+        code_sent=said.text("code_sent"),
+        email_blocked=("email", contact.email) in blocked,
+        phone_blocked=("sms", contact.phone) in blocked,
+        problem=problem or said.text("problem"),
         saved=saved,
         messages=await fans.messages(caller.id, 20),
         erase_words=words_for(request)(ERASE_WORDS),
@@ -148,7 +203,7 @@ async def change(request: Asked, platform: FromPlatform, caller: FromCaller, for
     """Save the preferences."""
     phone = re.sub(r"[ ()/-]", "", form.one("phone", 30))
     if phone and not PHONE.fullmatch(phone):
-        return await _account(request, platform, caller, problem=N_("A phone number is like +436641234567."))
+        return await _account(request, platform, caller, problem=PHONE_FORM)
     await platform.people.fans.put_contact(_changed(await platform.people.fans.contact(caller.id), form, phone))
     language = form.one("language", 2)
     headers = {}
@@ -163,6 +218,40 @@ def _changed(contact: Any, form: Form, phone: str) -> Any:
     locale = language if language in LANGUAGES else contact.locale
     name = clean_name(form.one("name", 120)) or contact.name
     return msgspec.structs.replace(contact, name=name, phone=phone, channels=(*chosen, "in_app"), locale=locale)
+
+
+@action("/account/phone", "send_phone_code_form", Access.FAN)
+async def send_phone_code(
+    request: Asked, platform: FromPlatform, caller: FromCaller, form: FromForm
+) -> Response[bytes]:
+    """Send a code to the number of the preferences."""
+    contact = await platform.people.fans.contact(caller.id)
+    try:
+        await phones_of(platform).send_code(
+            caller.id, contact.phone, client_ip(platform, request), words_for(request).language
+        )
+    except FrontrowError as error:
+        if error.code not in PHONE_REFUSALS:
+            raise
+        return tell(request, "/account", {"problem": PHONE_REFUSALS[error.code]}, status=error.http_status)
+    return tell(request, "/account", {"code_sent": contact.phone})
+
+
+@action("/account/phone/code", "confirm_phone_form", Access.FAN)
+async def confirm_phone(request: Asked, platform: FromPlatform, caller: FromCaller, form: FromForm) -> Response[bytes]:
+    """Prove the number by the code, and choose SMS with it."""
+    fans = platform.people.fans
+    try:
+        phone = await phones_of(platform).confirm(caller.id, form.one("code", 20))
+    except WrongPhoneCode as error:
+        says = {"problem": PHONE_REFUSALS["wrong_phone_code"]}
+        if not error.about.get("over"):
+            says["code_sent"] = (await fans.contact(caller.id)).phone
+        return tell(request, "/account", says, status=error.http_status)
+    contact = await fans.contact(caller.id)
+    if phone and "sms" not in contact.channels:
+        await fans.put_contact(msgspec.structs.replace(contact, channels=(*contact.channels, "sms")))
+    return go_to("/account")
 
 
 @action("/account/erase", "erase", Access.FAN)
@@ -205,9 +294,12 @@ ROUTES: list[HTTPRouteHandler] = [
     sign_in,
     ask_link,
     redeem,
+    redeem_code,
     sign_out,
     account,
     change,
+    send_phone_code,
+    confirm_phone,
     erase,
     ready,
     keep_ready,

@@ -30,10 +30,10 @@ from frontrow.web.platform.platform import Platform
 from frontrow.web.site.cookie_contents import Ready
 from frontrow.web.site.fans.checkout import VISIT_OVER, keep_contact_of, tell_choice_refused
 from frontrow.web.site.fans.choice_form import CODE_ANSWERS, say_none_left
+from frontrow.web.site.form_answers import tell
 from frontrow.web.site.languages import N_, Words
 from frontrow.web.site.render import words_for
 from frontrow.web.site.routes import Form, FromForm, action, go_to
-from frontrow.web.site.told import tell
 
 Asked = Request[Any, Any, Any]
 TOO_MANY: Final = N_("Too many tries. Please wait a few minutes.")

@@ -1,7 +1,7 @@
 """Checkout: the held seats and the time left, payment, 3-D Secure, and a page for each outcome."""
 
 import contextlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -17,35 +17,42 @@ from frontrow.boxoffice.holds.model.bookings import Booking, BookingState, HoldE
 from frontrow.boxoffice.holds.model.holds import MAX_HOLD_FACTOR, ShopPass
 from frontrow.boxoffice.messages.model.messages import Contact
 from frontrow.boxoffice.payments.model.card_declines import MISTYPED
+from frontrow.boxoffice.payments.model.payment_accounts import SellerCannotBePaid
+from frontrow.boxoffice.payments.model.payment_methods import PaymentMethod
 from frontrow.boxoffice.people.model.email_addresses import is_email
 from frontrow.boxoffice.pricing.model.booking_choices import NoneLeft
 from frontrow.core.clock import US_PER_S
-from frontrow.core.errors import FrontrowError, NotFound, Refused, Unauthorised, Unavailable
+from frontrow.core.errors import FrontrowError, InvalidInput, NotFound, Refused, Unauthorised, Unavailable
+from frontrow.shared.local_time import time_text
 from frontrow.web.http.access import Access, Caller
-from frontrow.web.http.bodies.json_values import time_text
 from frontrow.web.platform.injected import FromCaller, FromPlatform
 from frontrow.web.platform.platform import Platform
 from frontrow.web.site.cookie_contents import Ready, keep_visit, ready_of, remember_booking
 from frontrow.web.site.event_display import shown
 from frontrow.web.site.fans.choice_form import ChoiceForm, choice_form, say_none_left
-from frontrow.web.site.fans.demo_cards import NEEDED, SHOWN, TypedCard, method_of
+from frontrow.web.site.fans.demo_cards import SHOWN, TypedCard, method_of
+from frontrow.web.site.fans.email_fields import email_problem
 from frontrow.web.site.fans.seats import pass_for
+from frontrow.web.site.form_answers import Told, forget_told, tell, told
 from frontrow.web.site.languages import N_, Words
+from frontrow.web.site.payment_method_names import HINTS, name_of, name_of_id
 from frontrow.web.site.render import render, words_for
 from frontrow.web.site.routes import FromForm, action, go_to, page
 from frontrow.web.site.security_headers import PLAIN, STRIPE
-from frontrow.web.site.told import Told, forget_told, tell, told
 
 Asked = Request[Any, Any, Any]
-BAD_EMAIL: Final = N_("This does not look like an email address.")
 NO_ERRORS: Final = {"email": "", "card": "", "expiry": "", "cvc": ""}
-_OUTCOME_SCRIPTS: Final = {"bank": "js/outcome.js", "retrying": "js/outcome.js", "visit_over": "", "given_up": ""}
+_OUTCOME_SCRIPTS: Final = dict.fromkeys(("bank", "retrying", "awaited"), "js/outcome.js")
 NO_CARD: Final = "none"
+MAX_BROUGHT_CHARS: Final = 8_000  # of an answer that the fan brings back from a page of the provider
 HOSTED: Final = "hosted"  # what a provider of your own gets as the method when its page is to ask the fan
 MISTYPED_CARD: Final = N_(
     "Please check the card number, the expiry date and the security code. Your seats are still held."
 )
+NOT_PAID: Final = N_("The payment was not completed. Nothing was charged, and your seats are still held.")
+CARDS: Final = frozenset({"", "card", "apple_pay", "google_pay", "link"})
 DECLINED_CARD: Final = N_("Your bank declined this card. Nothing was charged, and your seats are still held.")
+NOT_OFFERED: Final = N_("This way to pay is not offered any more. Please choose another one.")
 PRICE_CHANGED: Final = N_("The price has changed. Please check it and press the button again.")
 VISIT_OVER: Final = "visit_over"
 SEATS_MAY_BE_FREE: Final = frozenset({"declined", "expired"})  # outcomes after which the same seats can be held again
@@ -68,7 +75,10 @@ async def checkout(
     booking = await platform.own_bookings.find(caller, booking_id)
     if told(request).text("outcome") == VISIT_OVER:
         return await outcome_page(request, platform, booking, VISIT_OVER, 401)
-    response = await _checkout(request, platform, caller, booking)
+    try:
+        response = await _checkout(request, platform, caller, booking)
+    except SellerCannotBePaid:
+        response = await outcome_page(request, platform, booking, "cannot_be_paid", 409)
     await keep_visit(platform, request, booking, response)
     return response
 
@@ -77,7 +87,8 @@ async def _checkout(request: Asked, platform: Platform, caller: Caller, booking:
     headers = await remember_booking(platform, request, booking)
     if booking.state is BookingState.PAYING:
         try:
-            outcome = await platform.box_office.checkout.check(booking.id, booking.fence)
+            brought = {name: value[:MAX_BROUGHT_CHARS] for name, value in request.query_params.items()}
+            outcome = await platform.box_office.checkout.check(booking.id, booking.fence, brought)
         except HoldEnded:
             return await outcome_page(request, platform, booking, "expired", 410)
         return await _led_on(request, platform, outcome, headers)
@@ -131,6 +142,8 @@ async def _led_on(
             return go_to(f"/bookings/{booking.id}", headers)
         case CheckoutState.ACTION:
             return await outcome_page(request, platform, booking, "bank", 200, outcome=outcome)
+        case CheckoutState.AWAITED:
+            return await outcome_page(request, platform, booking, "awaited", 200, outcome=outcome)
         case CheckoutState.RETRYING:
             return await outcome_page(request, platform, booking, "retrying", 200, outcome=outcome)
         case CheckoutState.DECLINED:
@@ -162,7 +175,7 @@ async def outcome_page(
         request,
         "outcome.html",
         status=status,
-        script=_OUTCOME_SCRIPTS.get(kind, "js/visit.js"),
+        script=_OUTCOME_SCRIPTS.get(kind, ""),
         visit_of="" if kind in ("visit_over", "given_up") else booking.event_id,
         policy=STRIPE if stripe else PLAIN,
         kind=kind,
@@ -170,8 +183,13 @@ async def outcome_page(
         refusal=told(request).text("refusal"),
         demo=_is_demo(platform),
         action_url=outcome.action_url if outcome else "",
+        transfer=outcome.transfer if outcome else None,
+        paid_with=(paid_with := outcome.payment.paid_with if outcome and outcome.payment else ""),
+        asks_bank=paid_with in CARDS,
+        method_name=name_of_id(paid_with),
         stripe=stripe,
         publishable=platform.settings.stripe.publishable_key,
+        account=outcome.payment.account if stripe and outcome and outcome.payment else "",
         client_secret=outcome.client_secret if outcome else "",
         headers=await remember_booking(platform, request, booking),
         **context,
@@ -197,6 +215,7 @@ async def booking_context(platform: Platform, booking: Booking) -> dict[str, Any
     event = platform.box_office.openings.events.get(booking.event_id) or await platform.ledger.catalogue.event(
         booking.event_id
     )
+    await platform.box_office.renderer.art.colour(event)
     hold_us = event.hold_ttl_s * US_PER_S
     longest_us = booking.created_at_us + MAX_HOLD_FACTOR * hold_us
     names = await platform.booking_views.seat_ids(booking.event_id, booking.seats)
@@ -206,7 +225,7 @@ async def booking_context(platform: Platform, booking: Booking) -> dict[str, Any
         "booking": booking,
         "one": shown(platform, event, await platform.ledger.catalogue.venue(event.venue_id)),
         "seats": [labels.parts(name) for name in names],
-        "priced": [(*labels.parts(name), prices.get(labels.text(name))) for name in names],
+        "priced": [(*labels.parts(name), prices.get(name)) for name in names],
         "summary": summary,
         "until": time_text(booking.hold_expires_at_us),
         "left_s": max(0, (booking.hold_expires_at_us - platform.clock()) // US_PER_S),
@@ -230,7 +249,8 @@ async def form_page(
     typed = Ready(said.text("name"), said.text("email"))
     stripe, words = _uses_stripe(platform), words_for(request)
     choice = _choice_form(platform, booking, said)
-    problem = words(_problem_text(outcome.problem)) if outcome and outcome.problem else ""
+    problem = words(_problem_text(outcome)) if outcome and outcome.problem else ""
+    methods = await platform.box_office.purchases.methods(booking)
     response = render(
         request,
         "checkout.html",
@@ -247,16 +267,30 @@ async def form_page(
         cards=SHOWN,
         stripe=stripe,
         hosted=_is_hosted(platform),
+        **shown_methods(methods),
+        chosen=said.text("method") or (methods[0].id if methods else ""),
+        method_error=said.text("method_error"),
+        offered=outcome.payment.offered if outcome and outcome.payment else "",
         free=booking.amount_minor == 0,
         publishable=platform.settings.stripe.publishable_key,
+        account=outcome.payment.account if stripe and outcome and outcome.payment else "",
         client_secret=outcome.client_secret if outcome else "",
         problem=f"{problem} {_tries_text(words, outcome)}".strip() or ("" if choice else said.text("choice_error")),
+        declined=bool(problem) and outcome is not None and outcome.problem not in MISTYPED,
         choice=choice,
         **await booking_context(platform, booking),
     )
     if said.text("card"):  # made up, for the demo; shown once all the same
         forget_told(platform, response)
     return response
+
+
+def shown_methods(methods: Sequence[PaymentMethod]) -> dict[str, Any]:
+    """How the form names the methods, and what it says about them."""
+    return {
+        "methods": [(one.id, name_of(one), one.family.value, HINTS.get(one.family, "")) for one in methods],
+        "hints": {one.family.value: HINTS[one.family] for one in methods if one.family in HINTS},
+    }
 
 
 def tell_choice_refused(
@@ -287,9 +321,12 @@ def _choice_form(platform: Platform, booking: Booking, said: Told) -> ChoiceForm
     return replace(found, error=error, code_error=code_error, code=said.text("code"), code_works=False)
 
 
-def _problem_text(problem: str) -> str:
-    """What was wrong with the last card, in a sentence."""
-    return MISTYPED_CARD if problem in MISTYPED else DECLINED_CARD
+def _problem_text(outcome: CheckoutResult) -> str:
+    """What was wrong with the last card, or the last try to pay in another way, in a sentence."""
+    if outcome.problem in MISTYPED:
+        return MISTYPED_CARD
+    paid_with = outcome.payment.paid_with if outcome.payment else ""
+    return DECLINED_CARD if paid_with in CARDS else NOT_PAID
 
 
 def _tries_text(words: Words, outcome: CheckoutResult | None) -> str:
@@ -326,19 +363,32 @@ async def pay(
     if _uses_stripe(platform) and not free:  # no card number ever comes here: the form was sent without its script
         return go_to(page)
     card = TypedCard(form.one("card", 40), form.one("expiry", 20), form.one("cvc", 10))
-    chosen = NO_CARD if free else HOSTED if _is_hosted(platform) else method_of(card.number)
-    errors = {} if proven or is_email(filled.email) else {"email": BAD_EMAIL if filled.email else NEEDED}
-    if chosen not in (NO_CARD, HOSTED):
+    method = form.one("method", 40) or "card"
+    is_card = method == "card"
+    chosen = NO_CARD if free else HOSTED if _is_hosted(platform) else method_of(card.number) if is_card else method
+    problem = "" if proven else email_problem(filled.email)
+    errors = {"email": problem} if problem else {}
+    if is_card and chosen not in (NO_CARD, HOSTED):
         errors |= card.errors(platform.clock())
     if errors or chosen is None:
         typed = {"name": filled.name, "email": filled.email}
-        typed |= {"card": card.number, "expiry": card.expiry, "cvc": card.code}
+        typed |= {"card": card.number, "expiry": card.expiry, "cvc": card.code, "method": method}
         return tell(request, page, typed | {f"{field}_error": text for field, text in errors.items()}, status=422)
     await keep_contact_of(request, platform, booking, filled)
     try:
         outcome = await platform.box_office.purchases.pay(booking, visit, chosen)
-    except (HoldEnded, MoveRefused, StaleFence):  # ended or changed since it was read: its page shows the current state
+    except (
+        HoldEnded,
+        MoveRefused,
+        StaleFence,
+        SellerCannotBePaid,
+    ):  # ended or changed since it was read: its page shows the current state
         return go_to(page)
+    except InvalidInput as refused:  # offered when the page was made, and not any more
+        if refused.param != "method":
+            raise
+        typed = {"name": filled.name, "email": filled.email, "method_error": NOT_OFFERED}
+        return tell(request, page, typed, status=422)
     except NoneLeft as refused:  # a shared limit was reached meanwhile: the seats are still held
         return tell_choice_refused(request, booking, filled, error=say_none_left(words_for(request), refused))
     if outcome.state is CheckoutState.CONFIRMED:
@@ -441,12 +491,16 @@ async def release(
 async def bank(
     request: Asked, platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str], form: FromForm
 ) -> Response[bytes]:
-    """Demo only: answers the simulated bank's 3-D Secure question."""
+    """Demo only: what the simulated bank does. The fan answers its question or pays there (`yes`, `no`), or awaited
+    money comes (`arrived`)."""
     booking = await platform.own_bookings.find(caller, booking_id)
-    finish = getattr(getattr(platform.box_office.provider, "inner", None), "finish_action", None)
+    demo: Any = getattr(platform.box_office.provider, "inner", None)
     payments = await platform.ledger.payments.payments_of(booking.id)
-    if finish is not None and payments and payments[-1].ref:
-        finish(payments[-1].ref)
+    if _is_demo(platform) and payments and payments[-1].ref:
+        if form.one("answer", 10) == "arrived":
+            demo.finish_money(payments[-1].ref)
+        else:
+            demo.finish_action(payments[-1].ref, agreed=form.one("answer", 10) != "no")
     return go_to(f"/checkout/{booking.id}")
 
 

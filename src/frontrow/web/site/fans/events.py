@@ -1,6 +1,6 @@
 """What fans see before the sale: the events, found and filtered, and one event with its countdown."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
@@ -20,8 +20,9 @@ from frontrow.boxoffice.events.model.event_search import (
     EventSearch,
 )
 from frontrow.boxoffice.events.model.events import Event, EventStatus
+from frontrow.boxoffice.seats.model.venues import SectionKind
 from frontrow.core.clock import US_PER_S
-from frontrow.web.http.bodies.json_values import time_text
+from frontrow.shared.local_time import local_time, time_text
 from frontrow.web.platform.event_access import shown_event
 from frontrow.web.platform.injected import FromCaller, FromPlatform
 from frontrow.web.platform.platform import Platform
@@ -29,7 +30,7 @@ from frontrow.web.site.event_display import Shown, shown
 from frontrow.web.site.event_markup import EventMarkups
 from frontrow.web.site.fans.signups import before_sale
 from frontrow.web.site.languages import N_
-from frontrow.web.site.render import GUESTS, render
+from frontrow.web.site.render import GUESTS, render, words_for
 from frontrow.web.site.routes import page
 
 Asked = Request[Any, Any, Any]
@@ -37,6 +38,9 @@ DAY_US: Final = 86_400 * US_PER_S
 PAGE: Final = 24
 GONE: Final = ("cancelled", "completed", "over")  # states of other dates that are not offered
 MAX_SEATS: Final = 100
+WEEK_DAYS: Final = 7
+MANY_SHOWS: Final = 6  # of one month, from which on they are told apart by city
+MAX_CITIES: Final = 12  # offered beside the search
 MAX_PRICE: Final = Decimal(10**9)
 MARKUPS: Final = EventMarkups()
 WHENS: Final = {
@@ -76,7 +80,9 @@ class EventFilter(msgspec.Struct, frozen=True):
     @property
     def more(self) -> bool:
         """Whether one of the fields that are folded away was filled in."""
-        return bool(self.venue or self.price is not None or self.seats or self.show or self.when)
+        return bool(
+            self.venue or self.first or self.last or self.price is not None or self.seats or self.show or self.when
+        )
 
     def params(self, number: int) -> str:
         """The address of a page of the same search."""
@@ -94,6 +100,10 @@ class EventFilter(msgspec.Struct, frozen=True):
             "page": str(number) if number > 1 else "",
         }
         return urlencode({name: value for name, value in given.items() if value})
+
+    def in_city(self, city: str) -> str:
+        """The address of the same search in one city; empty: in all of them."""
+        return msgspec.structs.replace(self, city=city).params(1)
 
     def search(self, now_us: int) -> EventSearch:
         """What the index is asked for: shows to come, on sale or sold out, unless the form asks for more."""
@@ -120,6 +130,50 @@ class EventFilter(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(search, sale_from_us=now_us + 1) if self.show == "soon" else search
 
 
+class EventGroup(msgspec.Struct, frozen=True):
+    """Events of one week or month; `cities` has one entry with no name if they are not told apart by city."""
+
+    soon: bool  # within the week
+    at_us: int
+    zone: str
+    leads: bool  # the first of the page
+    cities: list[tuple[str, list[Shown]]]
+
+
+def one_per_show(found: Sequence[Shown]) -> tuple[list[Shown], dict[str, int]]:
+    """The first date of each show, and how many more of the same are among these, by the first one's id."""
+    first: dict[str, Shown] = {}
+    more: dict[str, int] = {}
+    for one in found:
+        kept = first.setdefault(one.event.show_id or one.event.id, one)
+        if kept is not one:
+            more[kept.event.id] = more.get(kept.event.id, 0) + 1
+    return list(first.values()), more
+
+
+def group_events(found: Sequence[Shown], now_us: int) -> list[EventGroup]:
+    """The events by date: those of the next seven days, then month by month; many of one month by city too."""
+    groups: dict[tuple[int, int], list[Shown]] = {}
+    for one in found:
+        local = local_time(one.event.starts_at_us, one.zone)
+        soon = one.event.starts_at_us < now_us + WEEK_DAYS * DAY_US
+        groups.setdefault((0, 0) if soon else (local.year, local.month), []).append(one)
+    made: list[EventGroup] = []
+    for key, shows in sorted(groups.items()):
+        first = shows[0]
+        made.append(EventGroup(key == (0, 0), first.event.starts_at_us, first.zone, not made, _by_city(shows)))
+    return made
+
+
+def _by_city(shows: list[Shown]) -> list[tuple[str, list[Shown]]]:
+    cities: dict[str, list[Shown]] = {}
+    for one in shows:
+        cities.setdefault(one.city, []).append(one)
+    if len(shows) < MANY_SHOWS or len(cities) < 2 or len(cities) > len(shows) // 2:
+        return [("", shows)]
+    return sorted(cities.items())
+
+
 @page("/", "events")
 async def events(request: Asked, platform: FromPlatform) -> Response[bytes]:
     """The events that can be bought or are to come, and those that match what is looked for."""
@@ -128,12 +182,17 @@ async def events(request: Asked, platform: FromPlatform) -> Response[bytes]:
     now_us = platform.clock()
     found = await platform.box_office.browse.search(wanted.search(now_us))
     listed = [shown(platform, one.event, one.venue) for one in found.listings]
+    kept, more_dates = one_per_show(listed)
     more = found.after is not None and wanted.page < MAX_PAGES
     return render(
         request,
         "events.html",
+        script="js/home.js",
         cache=GUESTS,
         found=listed,
+        groups=group_events(kept, now_us),
+        more_dates=more_dates,
+        cities=sorted({one.city for one in listed if one.city} | {wanted.city} - {""})[:MAX_CITIES],
         wanted=wanted,
         before=wanted.params(wanted.page - 1) if wanted.page > 1 else None,
         after=wanted.params(wanted.page + 1) if more else None,
@@ -197,18 +256,37 @@ async def event(request: Asked, platform: FromPlatform, caller: FromCaller, even
     return render(
         request,
         "event.html",
-        script="js/event-visit.js" if inside else "js/event.js",
+        script="js/event.js",
         cache=GUESTS,
         visit_of=event.id if inside else "",
         one=one,
         inside=inside,
         tiers=tiers,
+        standing=_is_standing_only(platform, event),
         opens_at=time_text(event.opens_at_us if one.state == "soon" else event.sale_starts_at_us),
         now=time_text(platform.clock()),
         before=await before_sale(platform, caller, event, one.state),
-        dates=await _other_dates(platform, event),
-        markup=MARKUPS.of(one, platform.settings.public_url),
+        dates=(dates := await _other_dates(platform, event)),
+        months=_by_month(request, dates),
+        markup=(markup := MARKUPS.of(one, platform.settings.public_url)),
+        page_url=markup.url,
     )
+
+
+def _is_standing_only(platform: Platform, event: Event) -> bool:
+    """Whether nobody sits there, as far as this server sells it."""
+    if event.id not in platform.box_office.openings:
+        return False
+    sections = platform.box_office.sales.get(event.id).plan.sections
+    return all(section.kind is SectionKind.AREA for section in sections)
+
+
+def _by_month(request: Asked, dates: Sequence[Shown]) -> list[tuple[str, list[Shown]]]:
+    """The dates of a show under the name of their month."""
+    words, months = words_for(request), dict[str, list[Shown]]()
+    for one in dates:
+        months.setdefault(words.month(one.event.starts_at_us, one.zone), []).append(one)
+    return list(months.items())
 
 
 async def _other_dates(platform: Platform, event: Event) -> list[Shown]:

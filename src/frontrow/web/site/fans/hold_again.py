@@ -17,8 +17,8 @@ from frontrow.web.platform.injected import FromCaller, FromPlatform
 from frontrow.web.platform.platform import Platform
 from frontrow.web.site.fans.booking_choices import choose_with_code, offered_only, refuse_choice
 from frontrow.web.site.fans.seats import REFUSALS, REFUSED, pass_for
+from frontrow.web.site.form_answers import tell
 from frontrow.web.site.routes import FromForm, action, go_to
-from frontrow.web.site.told import tell
 
 Asked = Request[Any, Any, Any]
 

@@ -12,18 +12,19 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
 from frontrow.boxoffice.messages.mail_links import FOLDERS, MAX_CHARS, LinkPurpose, OpenedLink
-from frontrow.boxoffice.waitlist.model.waitlist import Offer, OfferNotFound, OfferState
+from frontrow.boxoffice.waitlist.model.offers import OFFER_TTL_S, Offer, OfferNotFound, OfferState
+from frontrow.shared.local_time import time_text
+from frontrow.shared.money import Money
 from frontrow.web.http.access import Caller
-from frontrow.web.http.bodies.json_values import time_text
 from frontrow.web.platform.event_access import shown_event
 from frontrow.web.platform.injected import FromCaller, FromPlatform
 from frontrow.web.platform.platform import Platform
 from frontrow.web.site.cookie_contents import remember_link
 from frontrow.web.site.event_display import seat_places, shown
+from frontrow.web.site.form_answers import tell, told
 from frontrow.web.site.languages import N_
 from frontrow.web.site.render import render
 from frontrow.web.site.routes import FromForm, action, go_to, page
-from frontrow.web.site.told import tell, told
 from frontrow.web.site.wallet_buttons import WALLET_PAGES
 
 Asked = Request[Any, Any, Any]
@@ -92,7 +93,15 @@ async def offer_page(
         seats=await seat_places(platform, offer.event_id, names),
         until=time_text(offer.expires_at_us),
         left_s=max(0, (offer.expires_at_us - platform.clock()) // 1_000_000),
+        offer_s=OFFER_TTL_S,
+        price=await offered_price(platform, offer),
     )
+
+
+async def offered_price(platform: Platform, offer: Offer) -> Money | None:
+    """What the offered seats cost with the fees; None once the offer has no booking any more."""
+    booking = await platform.ledger.booking(offer.booking_id)
+    return Money(booking.amount_minor, booking.currency) if booking is not None else None
 
 
 def may_answer(platform: Platform, caller: Caller, offer: Offer) -> bool:

@@ -9,12 +9,12 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
 from frontrow.boxoffice.events.pictures import media_type_of
+from frontrow.boxoffice.events.posters import poster_png
 from frontrow.core.errors import NotFound
 from frontrow.shared.heavy_work import HeavyWork, Urgency
 from frontrow.web.http.brand_styles import brand_style
 from frontrow.web.platform.event_access import shown_event
 from frontrow.web.platform.injected import FromPlatform
-from frontrow.web.site.posters import poster_png
 from frontrow.web.site.routes import page
 from frontrow.web.site.static_files import FOREVER
 
@@ -81,15 +81,17 @@ def _xml(request: Asked, packed: bytes) -> Response[bytes]:
     return Response(gzip.decompress(packed), headers=headers, media_type=XML)
 
 
-@page("/events/{event_id:str}/poster.png", "poster")
+@page("/events/{event_id:str}/poster.png", "poster", inside_page=True)
 async def poster(platform: FromPlatform, event_id: FromPath[str]) -> Response[bytes]:
     """The drawn picture of an event, for those who share its page."""
     event = await shown_event(platform, event_id)
     headers = {"cache-control": DAY, "x-content-type-options": "nosniff"}
-    return Response(await drawn_poster(platform.server.work, event.id), headers=headers, media_type="image/png")
+    return Response(
+        await drawn_poster(platform.server.work, event.poster_seed), headers=headers, media_type="image/png"
+    )
 
 
-@page("/pictures/{picture_hash:str}", "picture")
+@page("/pictures/{picture_hash:str}", "picture", inside_page=True)
 async def picture(platform: FromPlatform, picture_hash: FromPath[str]) -> Response[bytes]:
     """A picture that an organiser uploaded. It never changes, because its address is its hash."""
     body = await platform.server.pictures.find(picture_hash)
@@ -97,7 +99,7 @@ async def picture(platform: FromPlatform, picture_hash: FromPath[str]) -> Respon
     return Response(body, headers=headers, media_type=media_type_of(body))
 
 
-@page("/brands/{name:str}", "brand_style")
+@page("/brands/{name:str}", "brand_style", inside_page=True)
 async def brand_sheet(platform: FromPlatform, name: FromPath[str]) -> Response[bytes]:
     """The style of an organisation's colour. Under an older hash (a page from before an update) not cached."""
     named = BRAND_FILE.fullmatch(name)

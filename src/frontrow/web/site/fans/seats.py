@@ -17,17 +17,18 @@ from frontrow.boxoffice.seats.model.map_format import SeatState
 from frontrow.boxoffice.seats.model.venues import Plan, SeatFlag, Section, SectionKind
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import FrontrowError
+from frontrow.shared.local_time import time_text
 from frontrow.web.http.access import Caller
-from frontrow.web.http.bodies.json_values import time_text
 from frontrow.web.platform.event_access import shown_event
 from frontrow.web.platform.injected import FromCaller, FromPlatform
 from frontrow.web.platform.platform import Platform
 from frontrow.web.site.event_display import Shown, section_of, shown
+from frontrow.web.site.fans.held_seats import ADD, ANSWERS, asked_again, seats_with
+from frontrow.web.site.form_answers import Told, tell, told
 from frontrow.web.site.languages import N_
 from frontrow.web.site.render import render
-from frontrow.web.site.routes import FromForm, action, go_to, page
+from frontrow.web.site.routes import Form, FromForm, action, go_to, page
 from frontrow.web.site.tier_colours import tier_colours
-from frontrow.web.site.told import Told, tell, told
 
 Asked = Request[Any, Any, Any]
 MAX_BEST: Final = 10
@@ -79,34 +80,44 @@ async def seats(request: Asked, platform: FromPlatform, caller: FromCaller, even
 async def hold(
     request: Asked, platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], form: FromForm
 ) -> Response[bytes]:
-    """Hold the seats selected in the list, or the best that match, instead of those held already."""
+    """Hold the seats selected in the list, or the best that match. Who holds seats already is asked before."""
     event = await shown_event(platform, event_id)
     visit = pass_for(platform, caller, event_id)
     if visit is None:
         return go_to(f"/v1/events/{event_id}/room/")
     wanted, section = form.all("seat")[:100], form.one("section", 40)
-    wish = None
+    page = f"/events/{event.id}/seats?{urlencode({'section': section} if section else {})}"
+    held = await platform.box_office.purchases.held_by(event.id, visit.fan)
+    answer = form.one("basket", 10)
+    if held is not None and answer not in ANSWERS:
+        return tell(request, page, {"asked": "yes", "wanted": wanted, "fields": asked_again(form)})
+    wish = None if wanted else _wish(form, section)
     try:
-        if not wanted:
-            dearest = form.number("max_price_minor", 0, 2**53 - 1, -1)
-            wish = Wish(
-                form.number("count", 1, MAX_BEST, 2),
-                (section,) if section else (),
-                0,
-                dearest if dearest >= 0 else None,
-                bool(form.one("step_free")),
-                bool(form.one("restricted_view_ok")),
-                bool(form.one("standing")),
-                bool(form.one("apart_ok")),
-            )
+        if held is not None and answer == ADD:
+            sale = platform.box_office.sales.get(event.id)
+            wanted, wish = seats_with(sale, held, wanted, wish), None
         hold = await platform.box_office.purchases.place_or_change(event.id, visit, wanted, wish)
     except FrontrowError as error:
         apart = "yes" if wish is not None and wish.apart_ok else ""
         taken = [str(seat) for seat in error.seats] if isinstance(error, SeatsTaken) else []
         says: dict[str, str | list[str]] = {"refused": error.code, "wanted": wanted, "taken": taken, "apart": apart}
-        page = f"/events/{event.id}/seats?{urlencode({'section': section} if section else {})}"
         return tell(request, page, says, status=error.http_status)
     return go_to(f"/checkout/{hold.booking_id}")
+
+
+def _wish(form: Form, section: str) -> Wish:
+    """What the form asks for."""
+    dearest = form.number("max_price_minor", 0, 2**53 - 1, -1)
+    return Wish(
+        form.number("count", 1, MAX_BEST, 2),
+        (section,) if section else (),
+        0,
+        dearest if dearest >= 0 else None,
+        bool(form.one("step_free")),
+        bool(form.one("restricted_view_ok")),
+        bool(form.one("standing")),
+        bool(form.one("apart_ok")),
+    )
 
 
 async def _seats_page(
@@ -134,6 +145,7 @@ async def _seats_page(
         sections=_sections(plan, one, prices),
         section=_section(*found, states) if found else None,
         prices=prices,
+        dearest=len({tier.shown_minor for tier in prices.values()}) > 1,
         wanted=set(wanted),
         refusal=_refusal_text(refused, apart_ok=bool(said.text("apart"))) if refused else "",
         states=STATES,
@@ -142,6 +154,8 @@ async def _seats_page(
         else None,
         page_data={**_page_data(platform, one), "held": held, "colours": tier_colours(event.tiers)},
         held=held,
+        asked=held is not None and bool(said.text("asked")),
+        fields=[field.partition("=")[::2] for field in said.texts("fields")],
         max_best=min(MAX_BEST, event.max_per_person),
     )
 
@@ -162,6 +176,7 @@ def _held(platform: Platform, booking: Booking | None) -> dict[str, Any] | None:
     return {
         "booking": booking.id,
         "seats": [sale.plan.seat_ids[seat] for seat in booking.seats],
+        "places": [sale.plan.labels.parts(sale.plan.seat_ids[seat]) for seat in booking.seats],
         "until": time_text(booking.hold_expires_at_us),
         "left_s": left_s,
         "total_s": max(left_s, sale.event.hold_ttl_s),
@@ -171,7 +186,7 @@ def _held(platform: Platform, booking: Booking | None) -> dict[str, Any] | None:
 
 def _page_data(platform: Platform, one: Shown) -> dict[str, Any]:
     """What the map's script needs to begin."""
-    event = one.event
+    event, plan = one.event, platform.box_office.sales.get(one.event.id).plan
     return {
         "event": event.id,
         "base": f"/v1/events/{event.id}",
@@ -179,8 +194,17 @@ def _page_data(platform: Platform, one: Shown) -> dict[str, Any]:
         "most": event.max_per_person,
         "currency": event.currency,
         "bookingFees": one.prices.booking_fees_minor,
+        "lonely": event.lonely_rule_until_percent,
+        "order": plan.section_order,
+        "ranks": odd_ranks(plan),
         "refusals": [*REFUSALS, ""],
     }
+
+
+def odd_ranks(plan: Plan) -> dict[str, list[int]]:
+    """The ranks of rows where they are not simply counted from the first row on."""
+    ranks = {section.id: [row.rank for row in section.rows] for section in plan.sections}
+    return {name: rows for name, rows in ranks.items() if rows != list(range(len(rows)))}
 
 
 def _sections(plan: Plan, one: Shown, prices: dict[str, TierPrice]) -> list[dict[str, Any]]:
@@ -272,7 +296,12 @@ def _instead(
     if best is None:
         return None
     seats = sorted({*kept, *range(best[1], best[1] + len(lost))})
-    return {"names": [plan.seat_ids[seat] for seat in seats], "total_minor": sale.quote(seats).total_minor}
+    names = [plan.seat_ids[seat] for seat in seats]
+    return {
+        "names": names,
+        "places": [plan.labels.parts(name) for name in names],
+        "total_minor": sale.quote(seats).total_minor,
+    }
 
 
 ROUTES: list[HTTPRouteHandler] = [seats, hold]

@@ -12,7 +12,6 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
 from frontrow.boxoffice.events.model.events import Event
-from frontrow.boxoffice.people.model.email_addresses import is_email
 from frontrow.boxoffice.presale.model import Presale, PresaleState, Purpose, Signup, SignupNotFound, SignupState
 from frontrow.core.errors import FrontrowError, Unavailable
 from frontrow.web.http.access import Caller
@@ -21,11 +20,11 @@ from frontrow.web.platform.event_access import shown_event
 from frontrow.web.platform.injected import FromCaller, FromPlatform
 from frontrow.web.platform.platform import Platform
 from frontrow.web.site.event_display import shown
-from frontrow.web.site.fans.checkout import BAD_EMAIL
+from frontrow.web.site.fans.email_fields import BAD_EMAIL, email_problem
+from frontrow.web.site.form_answers import tell, told
 from frontrow.web.site.languages import N_
 from frontrow.web.site.render import render, words_for
 from frontrow.web.site.routes import FromForm, action, go_to, page
-from frontrow.web.site.told import tell, told
 
 Asked = Request[Any, Any, Any]
 REFUSALS: Final = {
@@ -105,8 +104,8 @@ async def _sign_up(
     event, language = await shown_event(platform, event_id), words_for(request).language
     own = await proven_email(platform, caller)
     page = f"/events/{event.id}/{PATHS[purpose]}"
-    if not own and not is_email(email):
-        return tell(request, page, {"step": "ask", "problem": BAD_EMAIL, "email": email}, status=422)
+    if not own and (problem := email_problem(email)):
+        return tell(request, page, {"step": "ask", "problem": problem, "email": email}, status=422)
     try:
         if own:
             await platform.presale.signups.sign_up_fan(event, purpose, own, language)

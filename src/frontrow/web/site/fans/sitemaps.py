@@ -6,7 +6,7 @@ from typing import Final, Protocol
 from xml.sax.saxutils import escape
 
 from frontrow.core.clock import US_PER_S, Clock
-from frontrow.web.http.bodies.json_values import time_text
+from frontrow.shared.local_time import time_text
 
 PER_SITEMAP: Final = 50_000  # the most that the protocol allows
 MAX_SITEMAPS: Final = 50

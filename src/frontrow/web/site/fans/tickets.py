@@ -1,5 +1,6 @@
 """After the purchase: tickets with their codes, PDF and calendar, returning tickets, and the list of all tickets."""
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -9,18 +10,22 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
 from frontrow.boxoffice.checkout.receipts import PAID
+from frontrow.boxoffice.checkout.visit_keeper import BOUGHT
 from frontrow.boxoffice.events.model.events import Event
 from frontrow.boxoffice.holds.model.bookings import Booking, BookingState
 from frontrow.boxoffice.messages.mail_links import LinkPurpose
-from frontrow.boxoffice.organiser.model.box_office_sales import EXTERNAL, PaidAtBoxOffice
+from frontrow.boxoffice.payments.model.disputes import BookingDisputed
+from frontrow.boxoffice.payments.model.payments import EXTERNAL
+from frontrow.boxoffice.refunds.model.refund_rules import PaidAtBoxOffice
 from frontrow.boxoffice.refunds.model.refunds import RefundState
 from frontrow.boxoffice.refunds.refunds import QuotedRefund
 from frontrow.boxoffice.texts.locale_formats import Moment
 from frontrow.boxoffice.texts.message_texts import MessageWriter
 from frontrow.boxoffice.tickets.model.ticket_transfers import Transfer, TransferState
-from frontrow.boxoffice.tickets.model.tickets import Sheet, TicketNotFound, TicketScanned
+from frontrow.boxoffice.tickets.model.tickets import Sheet, TicketNotFound, TicketScanned, TicketState
 from frontrow.boxoffice.tickets.model.wallets import Wallet
 from frontrow.boxoffice.tickets.wallet_passes import MAX_BUNDLED
+from frontrow.core.background_tasks import start_task
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import FrontrowError, Unavailable
 from frontrow.web.http.access import Access, Caller
@@ -32,7 +37,15 @@ from frontrow.web.site.event_display import Shown, shown
 from frontrow.web.site.fans.checkout import booking_context
 from frontrow.web.site.fans.mail_links import with_priority
 from frontrow.web.site.languages import N_
-from frontrow.web.site.refund_rows import MAX_NUMBER, chosen_add_ons, extra_fields, find_sent, kept_add_ons, refund_rows
+from frontrow.web.site.refund_rows import (
+    MAX_NUMBER,
+    chosen_add_ons,
+    extra_fields,
+    find_sent,
+    kept_add_ons,
+    refund_rows,
+    returned_rows,
+)
 from frontrow.web.site.render import render, words_for
 from frontrow.web.site.routes import FromForm, action, go_to, page
 from frontrow.web.site.wallet_buttons import WALLET_PAGES, WalletButton, wallet_buttons
@@ -42,6 +55,7 @@ PRIVATE: Final = {"cache-control": "private, no-store", "x-content-type-options"
 MAX_LISTED: Final = 100
 INSIDE: Final = N_("A ticket that was admitted cannot be returned.")
 NOT_CHOSEN: Final = N_("Select what you want to return.")
+DISPUTED: Final = N_("Your bank is taking this money back, so it cannot be refunded now.")
 TOO_LATE: Final = N_("These tickets can no longer be returned.")
 AT_BOX_OFFICE: Final = N_("These tickets were paid at the box office. Please return them there.")
 AMOUNT_CHANGED: Final = N_("The amount has changed. Please look at it again.")
@@ -53,6 +67,19 @@ STATES: Final = {
     BookingState.EXPIRED: ("", N_("Expired")),
     BookingState.CANCELLED: ("", N_("Cancelled")),
 }
+TRANSFERRED: Final = ("", N_("Transferred"))
+
+
+class TicketRow(msgspec.Struct, frozen=True):
+    """One purchase in the list of all tickets. `valid`: how many tickets this person can still use."""
+
+    one: Shown
+    path: str
+    valid: int
+    state: tuple[str, str]
+    past: bool
+    refunded_minor: int = 0
+    currency: str = ""
 
 
 @page("/bookings/{booking_id:str}", "booking", Access.OWNER)
@@ -77,16 +104,14 @@ async def tickets_page(
     booking = await platform.own_bookings.find_seen(caller, booking_id)
     if booking.state in (BookingState.HELD, BookingState.PAYING):
         return go_to(f"/checkout/{booking.id}")
+    visit = caller.shop_pass
+    if visit is not None and visit.id == booking.visit_id and booking.state in BOUGHT:
+        # Before the keeper of visits comes by: "Get tickets" would lead back into a visit that is about to end.
+        start_task(platform.room.passes.end_bought(visit, platform.box_office.purchases), "visits that have bought")
     context = await booking_context(platform, booking)
     event = context["one"].event
     own = await platform.own_bookings.may_change(caller, booking)
     sheets = await platform.box_office.renderer.sheets(booking.id)
-    refunds = [
-        one
-        for one in await platform.ledger.payments.refunds_of(booking.id)
-        if one.state is not RefundState.MOOT and one.amount_minor
-    ]
-    returns = await platform.ledger.returns.returns_of(booking.id)
     payments = await platform.ledger.payments.payments_of(booking.id)
     step = event.refunds.step_at(event.starts_at_us, platform.clock())
     contact = await platform.ledger.messages.contact(booking.fan) if own else None
@@ -106,22 +131,34 @@ async def tickets_page(
         sendable=_sendable(event, sheets, transfers, now_us),
         transfer_problem=transfer_problem,
         transfer_to=transfer_to,
-        state=STATES[booking.state],
-        refunds=refunds,
-        returns=returns,
+        state=await _state_shown(platform, booking, len(sheets)),
+        returned=await returned_rows(platform, booking),
         at_box_office=AT_BOX_OFFICE if any(one.provider == EXTERNAL for one in payments) else "",
         is_paid=not payments or any(one.state in PAID for one in payments),
         refundable=event.refunds.allowed and step is not None,
         refund_steps=_steps_left(event, now_us),
         add_ons=await kept_add_ons(platform, booking) if own and booking.state is BookingState.CONFIRMED else [],
+        extras=await platform.box_office.gates.find_add_ons(booking) if own else (),
         sheets=[(sheet, *sheet.parts) for sheet in sheets],
         unused=[(sheet, *sheet.parts) for sheet in sheets if sheet.scanned_at_us is None],
         starts=in_words(request, event.starts_at_us, context["one"].zone),
         wallets=wallets,
-        wallets_for_all=_wallets_for_all(wallets, sheets),
+        wallets_first=(first := _wallets_first(wallets, sheets, booking.id))[0],
+        wallet_path=first[1],
+        upcoming=now_us < event.starts_at_us,
+        event_url=f"{platform.settings.public_url.rstrip('/')}/events/{event.id}",
         sent_to=contact.email if contact is not None else "",
         **context,
     )
+
+
+async def _state_shown(platform: Platform, booking: Booking, valid: int) -> tuple[str, str]:
+    """The state of a booking as its buyer sees it, who has so many valid tickets of it."""
+    if booking.state is BookingState.CONFIRMED and not valid:
+        return TRANSFERRED
+    if booking.state is BookingState.CANCELLED and await platform.ledger.returns.returns_of(booking.id):
+        return STATES[BookingState.REFUNDED]
+    return STATES[booking.state]
 
 
 def _steps_left(event: Event, now_us: int) -> list[tuple[int, int]]:
@@ -130,11 +167,16 @@ def _steps_left(event: Event, now_us: int) -> list[tuple[int, int]]:
     return [one for one in ends if now_us < one[0]]
 
 
-def _wallets_for_all(wallets: Sequence[WalletButton], sheets: Sequence[Sheet]) -> list[WalletButton]:
-    """The buttons that add all tickets at once: Apple takes a few in one file, a link to Google has room for one."""
-    if not 1 < len(sheets) <= MAX_BUNDLED or any(one.rotating for one in sheets):
-        return []
-    return [one for one in wallets if one.ending == WALLET_PAGES[Wallet.APPLE]]
+def _wallets_first(
+    wallets: Sequence[WalletButton], sheets: Sequence[Sheet], booking_id: str
+) -> tuple[list[WalletButton], str]:
+    """The wallets that all tickets can be added to at once, and where their addresses begin. Apple takes a few in one
+    file, a link to Google has room for one."""
+    if not sheets or len(sheets) > MAX_BUNDLED or any(one.rotating for one in sheets):
+        return [], ""
+    if len(sheets) == 1:
+        return list(wallets), f"/bookings/{booking_id}/tickets/{sheets[0].ticket_id}"
+    return [one for one in wallets if one.ending == WALLET_PAGES[Wallet.APPLE]], f"/bookings/{booking_id}"
 
 
 async def _shown_transfers(platform: Platform, booking: Booking, now_us: int) -> list[Transfer]:
@@ -188,7 +230,7 @@ async def remember(platform: Platform, request: Asked, booking: Booking) -> dict
     return await remember_booking(platform, request, booking) if booking.state is BookingState.CONFIRMED else {}
 
 
-@page("/bookings/{booking_id:str}/qr/{ticket_id:str}", "ticket_qr", Access.OWNER)
+@page("/bookings/{booking_id:str}/qr/{ticket_id:str}", "ticket_qr", Access.OWNER, inside_page=True)
 async def ticket_qr(
     platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str], ticket_id: FromPath[str]
 ) -> Response[bytes]:
@@ -213,13 +255,14 @@ async def tickets_pdf(
 
 
 @page("/bookings/{booking_id:str}/tickets.ics", "tickets_ics", Access.OWNER)
-async def tickets_ics(platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str]) -> Response[bytes]:
+async def tickets_ics(
+    request: Asked, platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str]
+) -> Response[bytes]:
     """The show for the calendar."""
     booking = await platform.own_bookings.find_seen(caller, booking_id)
+    body = await platform.box_office.renderer.calendar(booking.id, language=words_for(request).language)
     headers = PRIVATE | {"content-disposition": f'attachment; filename="{booking.id}.ics"'}
-    return Response(
-        await platform.box_office.renderer.calendar(booking.id), headers=headers, media_type="text/calendar"
-    )
+    return Response(body, headers=headers, media_type="text/calendar")
 
 
 class ReturnChoice(msgspec.Struct, frozen=True):
@@ -256,6 +299,8 @@ async def return_page(
         raise
     except PaidAtBoxOffice:
         return await tickets_page(request, platform, caller, booking_id, AT_BOX_OFFICE)
+    except BookingDisputed:
+        return await tickets_page(request, platform, caller, booking_id, DISPUTED)
     except FrontrowError:
         return await tickets_page(request, platform, caller, booking_id, TOO_LATE)
 
@@ -276,7 +321,7 @@ async def _return_page(
         amount_minor=worked_out.amount_minor,
         kept_minor=booking.amount_minor - worked_out.worth_minor,
         ends=set(worked_out.choice.seats) == set(booking.seats),
-        rows=await refund_rows(platform, booking.event_id, worked_out.lines),
+        rows=await refund_rows(platform, booking.event_id, worked_out.lines, worked_out),
         **(await booking_context(platform, booking)),
     )
 
@@ -325,6 +370,8 @@ async def give_back(
         return await tickets_page(request, platform, caller, booking_id, INSIDE)
     except PaidAtBoxOffice:
         return await tickets_page(request, platform, caller, booking_id, AT_BOX_OFFICE)
+    except BookingDisputed:
+        return await tickets_page(request, platform, caller, booking_id, DISPUTED)
     except FrontrowError:
         return await tickets_page(request, platform, caller, booking_id, TOO_LATE)
     return go_to(f"/bookings/{booking.id}")
@@ -351,25 +398,42 @@ async def tickets(request: Asked, platform: FromPlatform, caller: FromCaller) ->
         booking = found.get(booking_id) or await platform.ledger.booking(booking_id)
         if booking is not None:
             found[booking.id] = booking
+    listed = await asyncio.gather(*(_listed_booking(platform, one) for one in found.values()))
+    rows = [row for row in listed if row is not None]
     now_us = platform.clock()
-    rows: list[tuple[Shown, str, int, tuple[str, str], bool]] = []
-    for booking in found.values():
-        if booking.state in (BookingState.EXPIRED, BookingState.CANCELLED):
-            continue
-        if booking.state in (BookingState.HELD, BookingState.PAYING) and not booking.live(now_us):
-            continue
-        event = platform.box_office.openings.events.get(booking.event_id) or await platform.ledger.catalogue.event(
-            booking.event_id
-        )
-        one = shown(platform, event, await platform.ledger.catalogue.venue(event.venue_id))
-        past = event.starts_at_us < now_us
-        rows.append((one, f"/bookings/{booking.id}", len(booking.seats), STATES[booking.state], past))
     for transfer in await _received(platform, caller):
         event = await platform.ledger.catalogue.event(transfer.event_id)
         one = shown(platform, event, await platform.ledger.catalogue.venue(event.venue_id))
-        rows.append((one, f"/transfers/{transfer.id}", 1, STATES[BookingState.CONFIRMED], event.starts_at_us < now_us))
-    rows.sort(key=lambda row: (row[4], row[0].event.starts_at_us))
+        valid = len(await platform.box_office.renderer.sheets(transfer.booking_id, transfer))
+        state = STATES[BookingState.CONFIRMED] if valid else STATES[BookingState.CANCELLED]
+        rows.append(TicketRow(one, f"/transfers/{transfer.id}", valid, state, event.starts_at_us < now_us))
+    rows.sort(key=lambda row: (row.past, row.one.event.starts_at_us))
     return render(request, "tickets.html", rows=rows)
+
+
+async def _listed_booking(platform: Platform, booking: Booking) -> TicketRow | None:
+    """A booking in the list; None if it came to nothing. One that was returned for resale stays listed."""
+    now_us, ledger = platform.clock(), platform.ledger
+    if booking.state in (BookingState.HELD, BookingState.PAYING) and not booking.live(now_us):
+        return None
+    ended = booking.state in (BookingState.EXPIRED, BookingState.CANCELLED)
+    if ended and not (booking.confirmed_at_us and await ledger.returns.returns_of(booking.id)):
+        return None
+    events = platform.box_office.openings.events
+    event = events.get(booking.event_id) or await ledger.catalogue.event(booking.event_id)
+    tickets, valid = await ledger.tickets.tickets_of(booking.id), len(booking.seats)
+    if booking.confirmed_at_us:
+        valid = sum(one.state is TicketState.VALID and not one.transfer_id for one in tickets)
+    refunds = await ledger.payments.refunds_of(booking.id) if booking.confirmed_at_us else []
+    return TicketRow(
+        shown(platform, event, await ledger.catalogue.venue(event.venue_id)),
+        f"/bookings/{booking.id}",
+        valid,
+        await _state_shown(platform, booking, valid),
+        event.starts_at_us < now_us,
+        sum(one.amount_minor for one in refunds if one.state is RefundState.DONE),
+        booking.currency,
+    )
 
 
 async def _received(platform: Platform, caller: Caller) -> list[Transfer]:

@@ -14,12 +14,12 @@ from frontrow.web.http.access import Access, Caller
 from frontrow.web.platform.injected import FromCaller, FromPlatform
 from frontrow.web.platform.platform import Platform
 from frontrow.web.site.event_display import seat_places, shown
-from frontrow.web.site.fans.checkout import BAD_EMAIL
+from frontrow.web.site.fans.email_fields import BAD_EMAIL, email_problem
 from frontrow.web.site.fans.tickets import PRIVATE, in_words, tickets_page
+from frontrow.web.site.form_answers import tell, told
 from frontrow.web.site.languages import N_
 from frontrow.web.site.render import render, words_for
 from frontrow.web.site.routes import FromForm, action, go_to, page
-from frontrow.web.site.told import tell, told
 from frontrow.web.site.wallet_buttons import wallet_buttons
 
 Asked = Request[Any, Any, Any]
@@ -45,16 +45,16 @@ async def send_transfer(
     except Unavailable:
         raise
     except FrontrowError as error:
-        problem = _problem(error)
+        problem = _problem(error, email)
         return await tickets_page(
             request, platform, caller, booking_id, transfer_problem=problem, transfer_to=email[:254]
         )
     return go_to(f"/bookings/{booking.id}")
 
 
-def _problem(error: FrontrowError) -> str:
+def _problem(error: FrontrowError, email: str) -> str:
     if isinstance(error, InvalidInput):
-        return BAD_EMAIL
+        return email_problem(email) or BAD_EMAIL
     return REASONS.get(str(error.about.get("reason", "")), REFUSED)
 
 
@@ -104,6 +104,7 @@ async def _page(
     transfer_to: str,
 ) -> Response[bytes]:
     event = await platform.ledger.catalogue.event(transfer.event_id)
+    await platform.box_office.renderer.art.colour(event)
     one = shown(platform, event, await platform.ledger.catalogue.venue(event.venue_id))
     accepted, now_us = transfer.state is TransferState.ACCEPTED, platform.clock()
     sheets = await platform.box_office.renderer.sheets(transfer.booking_id, transfer) if accepted else []
@@ -163,11 +164,11 @@ async def send_received(
     except Unavailable:
         raise
     except FrontrowError as error:
-        return tell(request, f"/transfers/{transfer.id}", {"problem": _problem(error), "to": email[:254]})
+        return tell(request, f"/transfers/{transfer.id}", {"problem": _problem(error, email), "to": email[:254]})
     return go_to(f"/transfers/{transfer.id}")
 
 
-@page("/transfers/{transfer_id:str}/qr", "transfer_qr")
+@page("/transfers/{transfer_id:str}/qr", "transfer_qr", inside_page=True)
 async def transfer_qr(platform: FromPlatform, caller: FromCaller, transfer_id: FromPath[str]) -> Response[bytes]:
     """The code of a received ticket as a picture."""
     transfer = await received_transfer(platform, caller, transfer_id)
@@ -191,10 +192,13 @@ async def transfer_pdf(
 
 
 @page("/transfers/{transfer_id:str}/ticket.ics", "transfer_ics")
-async def transfer_ics(platform: FromPlatform, caller: FromCaller, transfer_id: FromPath[str]) -> Response[bytes]:
+async def transfer_ics(
+    request: Asked, platform: FromPlatform, caller: FromCaller, transfer_id: FromPath[str]
+) -> Response[bytes]:
     """The show of a received ticket for the calendar."""
     transfer = await received_transfer(platform, caller, transfer_id)
-    body = await platform.box_office.renderer.calendar(transfer.booking_id, transfer)
+    language = words_for(request).language
+    body = await platform.box_office.renderer.calendar(transfer.booking_id, transfer, language)
     headers = PRIVATE | {"content-disposition": f'attachment; filename="{transfer.id}.ics"'}
     return Response(body, headers=headers, media_type="text/calendar")
 

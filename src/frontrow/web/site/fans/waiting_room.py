@@ -17,16 +17,16 @@ from frontrow.web.endpoints.room.page_texts import REFUSALS, REFUSED
 from frontrow.web.http.brand_styles import ShownBrand
 from frontrow.web.http.html import safe
 from frontrow.web.http.messages import EndpointRequest, EndpointResponse
-from frontrow.web.http.notices import Notices
+from frontrow.web.http.overflow_page import Notices
 from frontrow.web.site.assets import texts_in
+from frontrow.web.site.error_pages import accepted, problem_notice, words_in
 from frontrow.web.site.languages import best_language, words_of
-from frontrow.web.site.refusal_pages import accepted, problem_notice, words_in
 from frontrow.web.site.render import as_json
 
 
 class SiteSurroundings:
     """Implements `PageSurroundings` for the platform. `events` are those of this server by id, `zones` the time zones
-    of their venues, `brand_of` the brand of an organisation; all change while the server runs."""
+    of their venues, `brand_of` how an event is shown; all change while the server runs."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class SiteSurroundings:
         settings: PageSettings,
         events: Mapping[str, Event],
         zones: Mapping[str, str],
-        brand_of: Callable[[str], ShownBrand | None],
+        brand_of: Callable[[Event], ShownBrand | None],
     ) -> None:
         self._room = room
         self._events = events
@@ -43,7 +43,7 @@ class SiteSurroundings:
         self._own_shop = settings.next_url in ("", "/")
         self._notices = Notices(settings.brand, settings.theme)
 
-    def words(self, request: EndpointRequest) -> Any:
+    def words(self, request: EndpointRequest, event: str = "") -> Any:
         return words_in(request)
 
     def shared_words(self, request: EndpointRequest) -> tuple[Any, bytes]:
@@ -62,7 +62,9 @@ class SiteSurroundings:
             "ready_url": f"/ready?back={base}/",
             "home": f"/events/{event}",
             "script_words": script_words(words.language),
-            "house": self._brand_of(listed.organiser_id) if listed else None,
+            "house": self._brand_of(listed) if listed else None,
+            "own_text": "",
+            "notice_kinds": (),
             **self._hint(event, base, words),
         }
 
@@ -80,6 +82,9 @@ class SiteSurroundings:
 
     def default_wish(self, event: str) -> str:
         return f"/events/{event}/seats" if self._own_shop else ""
+
+    def shop_url(self, event: str) -> str | None:
+        return None
 
 
 @lru_cache

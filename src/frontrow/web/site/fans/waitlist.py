@@ -6,29 +6,35 @@ from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
-from frontrow.boxoffice.waitlist.model.waitlist import NotWaiting, Offer, OfferNotFound
+from frontrow.boxoffice.waitlist.model.offers import OFFER_TTL_S, Offer, OfferNotFound
+from frontrow.boxoffice.waitlist.model.waitlist import NotWaiting
+from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import FrontrowError, NotFound, Unavailable
+from frontrow.shared.local_time import time_text
 from frontrow.web.http.access import Caller
-from frontrow.web.http.bodies.json_values import time_text
+from frontrow.web.http.bodies.sign_in import agent_of
+from frontrow.web.http.cookies import cookie_header, session_cookie
+from frontrow.web.platform.access_check import client_ip
 from frontrow.web.platform.event_access import shown_event
 from frontrow.web.platform.injected import FromCaller, FromPlatform
 from frontrow.web.platform.platform import Platform
 from frontrow.web.site.cookie_contents import pass_cookie
 from frontrow.web.site.event_display import seat_places, shown
-from frontrow.web.site.fans.checkout import BAD_EMAIL
-from frontrow.web.site.fans.mail_links import may_answer
+from frontrow.web.site.fans.email_fields import BAD_EMAIL, email_problem
+from frontrow.web.site.fans.mail_links import may_answer, offered_price
 from frontrow.web.site.fans.push import PUSHES, push_key
 from frontrow.web.site.fans.seats import pass_for
+from frontrow.web.site.form_answers import tell, told
 from frontrow.web.site.languages import N_
 from frontrow.web.site.render import render, words_for
 from frontrow.web.site.routes import FromForm, action, go_to, page
 from frontrow.web.site.security_headers import PLAIN
-from frontrow.web.site.told import tell, told
 
 Asked = Request[Any, Any, Any]
 MOST: Final = 8
 REFUSALS: Final = {
     "seats_still_free": N_("Seats like these are still free: choose them directly."),
+    "too_many_tries": N_("Too many tries. Please wait a few minutes."),
     "already_waiting": N_("You are already on this waitlist."),
     "offer_over": N_("This offer has expired; the seats went to the next person on the waitlist."),
 }
@@ -75,6 +81,7 @@ async def _waitlist(request: Asked, platform: Platform, caller: Caller, event_id
         push_key=key,
         position=position,
         offers=offers,
+        offer_s=OFFER_TTL_S,
         refusal=refusal,
         status=409 if refusal else 200,
         sections=sections,
@@ -91,6 +98,7 @@ async def _offer(platform: Platform, offer: Offer) -> dict[str, Any]:
         "seats": await seat_places(platform, offer.event_id, names),
         "until": time_text(offer.expires_at_us),
         "left_s": left_s,
+        "price": await offered_price(platform, offer),
     }
 
 
@@ -99,17 +107,20 @@ async def join(
     request: Asked, platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], form: FromForm
 ) -> Response[bytes]:
     """Join the waitlist, or leave it."""
-    fan = fan_here(platform, caller, event_id)
-    if not fan:
-        return go_to(f"/sign-in?back=/events/{event_id}/waitlist")
+    fan, cookies = fan_here(platform, caller, event_id), dict[str, str]()
     try:
+        problem = BAD_EMAIL if caller.kind == "staff" else email_problem(form.one("email", 254))
+        if not fan and problem:
+            return tell(request, f"/events/{event_id}/waitlist", {"refusal": problem})
+        if not fan:
+            fan, cookies = await _start_as_guest(request, platform, caller, form.one("email", 254))
         if form.one("leave"):
             found = await platform.box_office.waitlist.position(event_id, fan)
             await platform.box_office.waitlist.leave(found.entry.id, fan)
         else:
             email, language = form.one("email", 254), words_for(request).language
             if not await platform.people.fans.keep_address(fan, event_id, email=email, locale=language):
-                return tell(request, f"/events/{event_id}/waitlist", {"refusal": BAD_EMAIL})
+                return tell(request, f"/events/{event_id}/waitlist", {"refusal": email_problem(email) or BAD_EMAIL})
             wanted = [one for one in form.all("section") if one][:20]
             count = form.number("count", 1, MOST, 2)
             await platform.box_office.waitlist.join(
@@ -119,7 +130,17 @@ async def join(
         raise
     except FrontrowError as error:
         return tell(request, f"/events/{event_id}/waitlist", {"refusal": REFUSALS.get(error.code, REFUSED)})
-    return go_to(f"/events/{event_id}/waitlist")
+    return go_to(f"/events/{event_id}/waitlist", cookies)
+
+
+async def _start_as_guest(request: Asked, platform: Platform, caller: Caller, email: str) -> tuple[str, dict[str, str]]:
+    """Somebody without an account who gives an address: a guest of this browser, and the cookie that says so."""
+    await platform.people.sign_in_limits.link_ip.count_attempt(client_ip(platform, request))
+    made = await platform.people.fans.start_guest_session(
+        email, words_for(request).language, agent=agent_of(request), replaces=caller.session
+    )
+    life_s = max(0, made.session.ends_at_us - made.session.created_at_us) // US_PER_S
+    return made.session.subject, {"set-cookie": cookie_header(session_cookie(made.secret, life_s))}
 
 
 @action("/offers/{offer_id:str}", "answer_offer")

@@ -59,7 +59,7 @@ async def gate(request: Asked, platform: FromPlatform, caller: FromCaller, event
     one = shown(platform, event, await platform.ledger.catalogue.venue(event.venue_id))
     words = words_for(request)
     others = [
-        {"id": other.event.id, "name": other.event.name, "when": words.when(other.event.starts_at_us, other.zone)}
+        {"id": other.event.id, "name": other.event.name, "when": words.zoned(other.event.starts_at_us, other.zone)}
         for other in await _listed(platform, caller)
         if other.event.id != event.id
     ]
@@ -123,8 +123,8 @@ async def manifest(request: Asked, platform: FromPlatform) -> Response[bytes]:
         "dir": words.direction,
         "name": f"{brand} – {words('Gate')}",
         "short_name": words("Gate"),
-        "background_color": "#0e1116",
-        "theme_color": "#161b22",
+        "background_color": "#120d15",
+        "theme_color": "#1c1521",
         "icons": icons,
     }
     headers = {"cache-control": "no-cache", "vary": "accept-language, cookie", "x-content-type-options": "nosniff"}

@@ -24,10 +24,10 @@ from frontrow.web.platform.access_check import client_ip
 from frontrow.web.platform.injected import FromCaller, FromPlatform
 from frontrow.web.platform.platform import Platform
 from frontrow.web.site.fans.account import back_of
+from frontrow.web.site.form_answers import forget_told, tell, told
 from frontrow.web.site.languages import N_
 from frontrow.web.site.render import render
 from frontrow.web.site.routes import FromForm, action, go_to, page
-from frontrow.web.site.told import forget_told, tell, told
 
 Asked = Request[Any, Any, Any]
 HOME: Final = "/organiser"

@@ -30,7 +30,11 @@ function errorOfExpiry(typed) {
 /** What is wrong with a field, or nothing. @type {Record<string, (typed: string, form: HTMLFormElement) => string>} */
 const RULES = {
   email: (typed) =>
-    /^[^\s@]+@[^\s@.]+(\.[^\s@.]+)+$/.test(typed) ? "" : t("This does not look like an email address."),
+    !typed.trim()
+      ? t("Please fill this in.")
+      : /^[^\s@]+@[^\s@.]+(\.[^\s@.]+)+$/.test(typed)
+        ? ""
+        : t("This does not look like an email address."),
   card: (typed) => {
     const digits = digitsOf(typed);
     return /^[0-9]{12,19}$/.test(digits) && luhn(digits) ? "" : t("This is not a card number.");

@@ -84,6 +84,15 @@ export function followChoice(choice, { form, busy, show }) {
     send();
   });
   choice.addEventListener("change", send);
+  choice.addEventListener("click", (e) => {
+    const pressed = /** @type {HTMLElement} */ (e.target).closest("[data-step]"),
+      many = /** @type {HTMLInputElement | null} */ (pressed?.parentElement?.querySelector("input") ?? null);
+    if (!pressed || !many) return;
+    const before = many.value;
+    if (/** @type {HTMLElement} */ (pressed).dataset.step === "1") many.stepUp();
+    else many.stepDown();
+    if (many.value !== before) send();
+  });
   $("button", unsaved).addEventListener("click", send);
   addEventListener("online", () => {
     if (failures) send();

@@ -7,7 +7,6 @@ import { $, say } from "./dom.js";
 import { fetchPage, takeOver } from "./live-page.js";
 import { openStripeForm } from "./stripe-form.js";
 import "./timer.js";
-import "./visit.js";
 import { t } from "./words.js";
 
 const form = /** @type {HTMLFormElement} */ ($("#pay")),
@@ -85,7 +84,8 @@ $("#more-time").addEventListener("submit", (e) => {
 
 if (!stripe)
   form.addEventListener("submit", (e) => {
-    if (form.elements.namedItem("card") && !$("#payment").hidden && !checkCardForm(form)) {
+    const byCard = (new FormData(form).get("method") ?? "card") === "card";
+    if (byCard && form.elements.namedItem("card") && !$("#payment").hidden && !checkCardForm(form)) {
       e.preventDefault();
       return;
     }

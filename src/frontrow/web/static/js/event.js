@@ -3,6 +3,7 @@
  * once it is there. */
 import { now_ms } from "./dom.js";
 import { makePlaceKey } from "./place-key.js";
+import "./share.js";
 import { number, t } from "./words.js";
 
 class FrCountdown extends HTMLElement {

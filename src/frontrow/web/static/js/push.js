@@ -12,16 +12,16 @@ const urls =
   /** @type {any} */ (window).trustedTypes?.createPolicy("frontrow-push", { createScriptURL: () => "/push/worker.js" });
 
 async function start() {
-  if (!box || !navigator.serviceWorker || !window.PushManager) return;
+  if (!box || !navigator.serviceWorker || !window.PushManager) return box?.remove();
   const home = await navigator.serviceWorker.register(urls?.createScriptURL("") ?? "/push/worker.js", {
     scope: "/push/"
   });
-  const button = $("button", box),
+  const button = /** @type {HTMLButtonElement} */ ($("button", box)),
     text = $("p", box);
   let known = await home.pushManager.getSubscription();
   const show = () => {
     button.textContent = known ? t("Stop notifying this device") : t("Notify this device");
-    box.removeAttribute("hidden");
+    button.disabled = false;
   };
   const failed = () => {
     text.textContent =

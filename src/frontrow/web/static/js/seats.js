@@ -1,16 +1,21 @@
 // @ts-check
 /** The seats page: map and list show the same model; picking is local, going on holds all seats at once or none. */
 import { $, ask, data, h, say } from "./dom.js";
+import { Basket, priceOf } from "./seatmap/basket.js";
+import { BestSeats } from "./seatmap/best.js";
 import { describe, priceAt, priceRange } from "./seatmap/element.js";
 import { SeatFeed } from "./seatmap/feed.js";
 import { SeatGrid } from "./seatmap/grid.js";
 import { FREE, SeatModel } from "./seatmap/model.js";
+import { seatsName } from "./seatmap/names.js";
 import "./timer.js";
-import "./visit.js";
-import { lang, money, number, priced, t, tn } from "./words.js";
+import { lang, number, t, tn } from "./words.js";
 
 const page = data("page-data"),
   HOLD_TRIES = 5,
+  EXCHANGES = 5,
+  PROPOSED_PX = 20,
+  NEXT_BEST = "frontrow.next-best",
   LIST_MOST = 80,
   COUNTS_MS = 800;
 /** @type {Record<string, () => string>} */
@@ -59,12 +64,19 @@ price.min = "0";
 price.max = String(prices.length - 1);
 price.step = "1";
 price.value = price.max;
+$("#price-box").hidden = prices.length < 2;
 const maxPrice = () => prices[Number(price.value)];
 /** The seats that are held already, in this tab or another: they count as free for their owner. */
 const held = new Set(
   page.held ? [...Array(model.n).keys()].filter((i) => page.held.seats.includes(model.seat(i).id)) : []
 );
 for (const i of held) model.mine.add(i);
+const best = new BestSeats(model, page.order, page.ranks);
+/** The best seats as they were proposed. @type {{wish: import("./seatmap/best.js").Wish, seats: number[]} | null} */
+let proposal = null;
+/** Whether the choice is the proposal, unchanged. */
+const isProposed = () => proposal?.seats.length === model.mine.size && proposal.seats.every((i) => model.mine.has(i));
+const basket = new Basket(model, best, page, held, { pick: (i) => pick(i), stand, move, isProposed });
 /** Whether this visitor can have a seat. @param {number} i */
 const canHave = (i) => model.state[i] === FREE || held.has(i);
 let opened = -1,
@@ -157,24 +169,63 @@ function open(s, move = false, fly = true) {
   $("#scroll").scrollTop = 0;
   if (move) $("#grid-title").focus({ preventScroll: true });
 }
-/** @param {import("./seatmap/model.js").Section} one */
+/** How many standing places are in the basket, to be changed here. @param {import("./seatmap/model.js").Section} one */
 function areaForm(one) {
-  const many = h("input", { id: "places", type: "number", min: "1", max: String(page.most), value: "2" });
-  return h(
-    "form",
-    {
-      class: "bestform",
-      onsubmit: (/** @type {Event} */ e) => {
-        e.preventDefault();
-        hold(
-          { best: { count: Number(/** @type {HTMLInputElement} */ (many).value), sections: [one.id], standing: true } },
-          []
-        );
-      }
+  const s = model.section[one.base],
+    many = /** @type {HTMLInputElement} */ (
+      h("input", { id: "places", type: "number", min: "0", max: String(page.most), value: String(standing(s).length) })
+    ),
+    set = (/** @type {number} */ n) => {
+      stand(s, Math.min(page.most, Math.max(0, Math.trunc(n) || 0)));
+      many.value = String(standing(s).length);
     },
-    h("div", {}, h("label", { for: "places" }, t("How many standing places?")), many),
-    h("button", { class: "btn primary" }, t("Hold these seats"))
+    step = (/** @type {number} */ by, /** @type {string} */ sign, /** @type {string} */ label) =>
+      h(
+        "button",
+        {
+          class: "btn quiet icon",
+          type: "button",
+          "aria-label": label,
+          onclick: () => set(standing(s).length + by)
+        },
+        sign
+      );
+  many.addEventListener("change", () => set(Number(many.value)));
+  return h(
+    "div",
+    {},
+    h("label", { for: "places" }, t("How many standing places?")),
+    h("div", { class: "stepper" }, step(-1, "−", t("One place fewer")), many, step(1, "+", t("One place more")))
   );
+}
+/** The chosen places of a standing section. @param {number} s */
+const standing = (s) => [...model.mine].filter((i) => model.section[i] === s);
+/** Choose so many standing places. All are alike, so any free ones do; at random, so that two people rarely want the
+ * same. @param {number} s @param {number} n */
+function stand(s, n) {
+  const one = model.sections[s],
+    now = standing(s),
+    room = page.most - (model.mine.size - now.length);
+  if (n > room) note(t("That would be more tickets than one person may have."));
+  else unnote();
+  const more = Math.min(n, room) - now.length,
+    free = [];
+  for (let i = one.base; more > 0 && i < one.base + one.n; i++) if (canHave(i) && !model.mine.has(i)) free.push(i);
+  for (let left = more; left > 0 && free.length; left--)
+    model.mine.add(free.splice(Math.floor(Math.random() * free.length), 1)[0]);
+  for (const i of now.slice(0, Math.max(0, -more))) model.mine.delete(i);
+  refresh(now);
+  const places = document.querySelector("#places");
+  if (opened === s && places instanceof HTMLInputElement) places.value = String(standing(s).length);
+  say(standing(s).length ? seatsName(standing(s).map((i) => model.seat(i))) : t("Removed."));
+}
+/** Give chosen seats up for others. @param {number[]} from @param {number[]} to */
+function move(from, to) {
+  for (const i of from) model.mine.delete(i);
+  for (const i of to) model.mine.add(i);
+  refresh([...from, ...to]);
+  say(t("Chosen: {seats}", { seats: seatsName([...model.mine].map((i) => model.seat(i))) }));
+  $("#go").focus();
 }
 function back() {
   opened = -1;
@@ -199,21 +250,46 @@ function pick(i) {
     say(describe(seat));
     return;
   }
+  if (model.isKept(i) && !stepFree.checked) {
+    keptFor(i);
+    return;
+  }
   if (model.mine.size >= page.most) {
     note(t("That would be more tickets than one person may have."));
     return;
   }
   model.mine.add(i);
+  show([]);
   unnote();
   refresh([i]);
   say(describe(model.seat(i)));
 }
 
+/** A step-free place is for those who ask for one. @param {number} i */
+function keptFor(i) {
+  const ask = () => {
+    stepFree.checked = true;
+    listSections();
+    unnote();
+    pick(i);
+  };
+  note(
+    t("This place is kept for people who need step-free access."),
+    "warn",
+    h("p", {}, h("button", { class: "btn quiet sm", type: "button", onclick: ask }, t("I need a step-free place")))
+  );
+}
+
 /** Show again what changed. @param {number[]} changed */
 function refresh(changed) {
+  const alone = basket.alone,
+    { options } = map.view;
+  grid.mark(alone);
+  options.alone = alone;
   map.update(changed);
+  map.view.request();
   grid.refresh(changed);
-  basket();
+  basket.show();
   if (!counting) counting = window.setTimeout(counts, COUNTS_MS);
 }
 function counts() {
@@ -224,50 +300,132 @@ function counts() {
     if (box.textContent !== text) box.textContent = text;
   }
 }
-let shownBasket = "";
-function basket() {
-  const mine = [...model.mine],
-    key = mine.join();
-  if (key === shownBasket) return;
-  shownBasket = key;
-  $("#basket").hidden = !mine.length;
-  $("#seats").toggleAttribute("data-changed", mine.length > 0 && !isHeld(mine));
-  $("#nothing").hidden = mine.length > 0 || !$("#soldout").hidden;
-  $("#picked").replaceChildren(
-    ...mine.map((i) => {
-      const seat = model.seat(i);
-      return h(
-        "li",
-        {},
-        h("span", { class: "small" }, h("strong", {}, `${seat.section.name} · ${seat.row} · ${seat.number}`)),
-        h("span", { class: "num" }, priced(seat.tier.price, seat.tier.fee ?? 0, page.currency)),
-        h(
-          "button",
-          {
-            class: "x",
-            type: "button",
-            "aria-label": t("Remove {seat}", { seat: describe(seat) }),
-            onclick: () => pick(i)
-          },
-          "×"
-        )
-      );
-    })
-  );
-  $("#total").textContent = money(
-    mine.reduce((sum, i) => sum + model.seat(i).tier.price + (model.seat(i).tier.fee ?? 0), page.bookingFees),
-    page.currency
-  );
-  $("#go").textContent = isHeld(mine)
-    ? t("Continue to checkout")
-    : tn("Continue with {n} seat", "Continue with {n} seats", mine.length);
-}
-/** Whether the choice is what is held already. @param {number[]} mine */
-const isHeld = (mine) => held.size === mine.length && mine.every((i) => held.has(i));
 
-/** Hold seats: all or none. @param {any} body @param {number[]} wanted */
-async function hold(body, wanted) {
-  if (busy) return;
+/** What is asked for. @returns {import("./seatmap/best.js").Wish} */
+const wished = () => ({
+  count: Number(count.value),
+  maxPrice: maxPrice(),
+  stepFree: stepFree.checked,
+  apart: apart.checked
+});
+/** Propose the best seats on the map, with their price. What is chosen already stays until the fan says otherwise. */
+function propose() {
+  const wish = wished(),
+    seats = best.find(wish, held);
+  show([]);
+  unnote();
+  if (!seats.length) {
+    refused({ code: "no_such_seats" }, []);
+    return;
+  }
+  const infos = seats.map((i) => model.seat(i)),
+    text = t("Best available: {seats}, {price}", { seats: seatsName(infos), price: priceOf(infos, page.currency) }),
+    mine = [...model.mine];
+  const middle = seats[seats.length >> 1];
+  map.flyTo(model.section[middle], { wx: model.x[middle], wy: model.y[middle] }, PROPOSED_PX);
+  const take = (/** @type {number[]} */ instead) => {
+    show([]);
+    unnote();
+    proposal = { wish, seats };
+    move(instead, seats);
+  };
+  if (!mine.length || (mine.length === seats.length && seats.every((i) => model.mine.has(i)))) {
+    take(mine);
+    say(text);
+    return;
+  }
+  show(seats);
+  const button = (/** @type {string} */ label, /** @type {() => void} */ onclick) =>
+    h("button", { class: "btn quiet sm", type: "button", onclick }, label);
+  const both = mine.length + seats.length <= page.most && !seats.some((i) => model.mine.has(i));
+  $("#ask").hidden = false;
+  $("#ask").replaceChildren(
+    h("p", {}, h("strong", {}, text)),
+    h(
+      "p",
+      {},
+      t("You have chosen {seats}.", { seats: seatsName(mine.sort((a, b) => a - b).map((i) => model.seat(i))) })
+    ),
+    h(
+      "div",
+      { class: "row" },
+      button(t("Take these instead"), () => take(mine)),
+      ...(both ? [button(t("Add these"), () => take([]))] : []),
+      button(t("Keep my choice"), () => show([]))
+    )
+  );
+  say(text);
+}
+/** Mark seats as proposed; none ends the question. @param {number[]} seats */
+function show(seats) {
+  if (!seats.length) $("#ask").hidden = true;
+  map.view.options.proposed = seats;
+  map.view.request();
+}
+
+/** Hold what is chosen. Standing places that are gone are exchanged for others: all are alike. */
+async function go() {
+  for (let tries = 0; tries < EXCHANGES; tries++) {
+    const mine = [...model.mine],
+      proposed = isProposed(),
+      problem = await hold({ seats: mine.map((i) => model.seat(i).id) });
+    if (!problem) return;
+    if (proposed && ["seats_taken", "lonely_seat"].includes(problem.code)) {
+      await nextBest(problem, mine);
+      return;
+    }
+    if (!exchange(problem, mine)) {
+      refused(problem, mine);
+      return;
+    }
+  }
+  note(t("That did not work. Please try again."));
+}
+/** The proposed seats are gone, or may only be had as the best ones (a split party can leave a single seat alone): the
+ * server holds the best in one step. The page shows them before it goes on, if they are others.
+ * @param {any} problem @param {number[]} wanted */
+async function nextBest(problem, wanted) {
+  const { wish } = /** @type {NonNullable<typeof proposal>} */ (proposal),
+    body = { count: wish.count, max_price_minor: wish.maxPrice, step_free: wish.stepFree, apart_ok: wish.apart };
+  proposal = null;
+  const other = await hold({ best: body }, (made) => {
+    if (wanted.every((i) => made.seats.includes(model.seat(i).id))) {
+      location.assign(`/checkout/${made.booking}`);
+      return;
+    }
+    try {
+      sessionStorage.setItem(NEXT_BEST, page.event);
+    } catch {
+      /* private mode: the seats are shown without the sentence */
+    }
+    location.reload();
+  });
+  if (other) refused(other.code === "no_such_seats" ? other : problem, wanted);
+}
+/** Exchange standing places that are gone. @param {any} problem @param {number[]} wanted @returns {boolean} whether nothing else was gone */
+function exchange(problem, wanted) {
+  const gone = lostOf(problem, wanted);
+  if (problem.code !== "seats_taken" || !gone.length) return false;
+  return gone.every((i) => model.sections[model.section[i]].area) && restand(gone);
+}
+/** Other standing places for these. @param {number[]} gone @returns {boolean} whether there were enough */
+function restand(gone) {
+  const before = model.mine.size;
+  for (const i of gone) model.lose(i);
+  for (const s of new Set(gone.map((i) => model.section[i])))
+    stand(s, standing(s).length + gone.filter((i) => model.section[i] === s).length);
+  return model.mine.size >= before;
+}
+/** @param {any} problem @param {number[]} wanted */
+function lostOf(problem, wanted) {
+  const lost = new Set(problem.seats ?? []);
+  return wanted.filter((i) => lost.has(i) || lost.has(model.seat(i).id));
+}
+
+/** Hold seats: all or none. @param {any} body @param {(made: any) => void} [then] what follows; else the checkout
+ * @returns {Promise<any>} the problem if the server said no */
+async function hold(body, then) {
+  if (busy) return null;
   busy = true;
   const button = /** @type {HTMLButtonElement} */ ($("#go"));
   button.setAttribute("aria-disabled", "true");
@@ -275,16 +433,18 @@ async function hold(body, wanted) {
   for (let tries = 0; tries < HOLD_TRIES; tries++) {
     const answer = await ask(`${page.base}/holds`, { method: "POST", body: { ...body, replace: true }, key });
     if (answer.ok) {
-      location.assign(`/checkout/${answer.body.booking}`);
-      return;
+      if (then) then(answer.body);
+      else location.assign(`/checkout/${answer.body.booking}`);
+      return null;
     }
     if (answer.status === 401) {
       location.assign(`${page.base}/room/`);
-      return;
+      return null;
     }
     if (![0, 429, 503].includes(answer.status)) {
-      refused(answer.body, wanted);
-      break;
+      busy = false;
+      button.removeAttribute("aria-disabled");
+      return answer.body;
     }
     note(t("The connection is slow. Retrying …"));
     await new Promise((go) => setTimeout(go, 1000 * (answer.after_s || 1 + tries)));
@@ -292,6 +452,7 @@ async function hold(body, wanted) {
   }
   busy = false;
   button.removeAttribute("aria-disabled");
+  return null;
 }
 /** @param {any} problem @param {number[]} wanted */
 function refused(problem, wanted) {
@@ -311,8 +472,7 @@ function refused(problem, wanted) {
     note(text);
     return;
   }
-  const lost = new Set(problem.seats ?? []),
-    gone = wanted.filter((i) => lost.has(i) || lost.has(model.seat(i).id));
+  const gone = lostOf(problem, wanted);
   for (const i of gone) model.lose(i);
   refresh(gone);
   offer(text, gone);
@@ -325,15 +485,8 @@ function offer(text, lost) {
     return;
   }
   const seats = near.map((i) => model.seat(i)),
-    [first, last] = [seats[0], seats[seats.length - 1]],
-    name = `${first.section.name} · ${first.row} · ${first.number}${near.length > 1 ? `–${last.number}` : ""}`,
-    sum = (/** @type {(seat: import("./seatmap/model.js").SeatInfo) => number} */ of) =>
-      seats.reduce((all, seat) => all + of(seat), 0),
-    cost = priced(
-      sum((seat) => seat.tier.price),
-      sum((seat) => seat.tier.fee ?? 0),
-      page.currency
-    );
+    name = seatsName(seats),
+    cost = priceOf(seats, page.currency);
   note(
     text,
     "warn",
@@ -388,22 +541,11 @@ price.addEventListener("input", listSections);
 stepFree.addEventListener("change", listSections);
 $("#best").addEventListener("submit", (e) => {
   e.preventDefault();
-  hold(
-    {
-      best: {
-        count: Number(count.value),
-        max_price_minor: maxPrice(),
-        step_free: stepFree.checked,
-        apart_ok: apart.checked
-      }
-    },
-    []
-  );
+  propose();
 });
 $("#go").addEventListener("click", () => {
-  const mine = [...model.mine];
-  if (isHeld(mine)) location.assign(`/checkout/${page.held.booking}`);
-  else if (mine.length) hold({ seats: mine.map((i) => model.seat(i).id) }, mine);
+  if (basket.isHeld) location.assign(`/checkout/${page.held.booking}`);
+  else if (model.mine.size) go();
 });
 $("#view").addEventListener("click", () => {
   const list = $("#seats").toggleAttribute("data-list");
@@ -456,9 +598,13 @@ try {
 
 const feed = new SeatFeed(model, page.base, {
   change(changed) {
-    const lost = changed.filter((i) => model.mine.has(i) && !canHave(i));
+    const gone = changed.filter((i) => model.mine.has(i) && !canHave(i)),
+      isPlace = (/** @type {number} */ i) => model.sections[model.section[i]].area,
+      lost = gone.filter((i) => !isPlace(i));
     for (const i of lost) model.mine.delete(i);
+    const stands = busy || restand(gone.filter(isPlace));
     refresh(changed);
+    if (!stands) note(t("Someone was faster: these seats are taken."));
     if (lost.length && !busy) offer(t("Someone was faster: these seats are taken."), lost);
   },
   mode(mode) {
@@ -471,6 +617,21 @@ feed.start();
 await breathe();
 listSections();
 refresh([...held]);
+try {
+  if (sessionStorage.getItem(NEXT_BEST) === page.event && held.size) {
+    const seats = [...held].map((i) => model.seat(i));
+    note(
+      t("Someone was faster. The next best seats are held for you: {seats}, {price}.", {
+        seats: seatsName(seats),
+        price: priceOf(seats, page.currency)
+      })
+    );
+    map.flyTo(model.section[seats[0].i], { wx: model.x[seats[0].i], wy: model.y[seats[0].i] }, PROPOSED_PX);
+  }
+  sessionStorage.removeItem(NEXT_BEST);
+} catch {
+  /* private mode */
+}
 document.querySelector("#held fr-timer")?.addEventListener("over", () => location.reload());
 addEventListener("pageshow", (e) => {
   if (e.persisted) location.reload(); // back from the checkout: the seats may be held now

@@ -11,7 +11,5 @@ function redeem() {
   say(t("Signing you in …"));
   /** @type {HTMLFormElement} */ ($("#redeem")).submit();
 }
-// at the link's own address, opening it in this tab is no new page: it leads on to where the visitor wanted to go
-if (document.querySelector("#sent")) history.replaceState(null, "", location.pathname + location.hash);
 addEventListener("hashchange", redeem); // the link was opened in the tab that asked for it
 redeem();

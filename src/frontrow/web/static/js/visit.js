@@ -1,7 +1,8 @@
 // @ts-check
-/** A visit to the shop, as its pages see it. They show how long it lasts, tell the room that somebody is here, ask "Are you
- * still there?" before it ends, and say so when they are closed. The question takes no focus. While nobody waits, an idle
- * visit goes on. The tabs of one visit tell each other, so that closing one ends nothing. */
+/** A visit to the shop, as all pages see it. They show how long it lasts, tell the room that somebody is here, ask "Are you
+ * still there?" before it ends, and say so when they are closed. Who moves on inside the site has not left. The question
+ * takes no focus. While nobody waits, an idle visit goes on. The tabs of one visit tell each other, so that closing one ends
+ * nothing. At its end a page of the shop is over; all others go on without the time. */
 import { ask, h, now_ms, say } from "./dom.js";
 import { t, tn } from "./words.js";
 
@@ -31,6 +32,7 @@ function follow(bar, room) {
     safe_ms = 0,
     later = 0,
     over = false,
+    moving = false, // to another page of ours
     asking = false;
   /** @type {BroadcastChannel | undefined} */
   let tabs;
@@ -153,6 +155,10 @@ function follow(bar, room) {
   function end(how) {
     over = true;
     question.remove();
+    if (!bar.hasAttribute("data-shop")) {
+      endQuietly();
+      return;
+    }
     const about = h("p", { id: "visit-text" }),
       link = h("a", { class: "btn primary", href: `${room}/` }, t("Enter the waiting room"));
     const dialog = /** @type {HTMLDialogElement} */ (
@@ -176,6 +182,13 @@ function follow(bar, room) {
     dialog.showModal();
     link.focus();
     say(`${t("Your visit has ended")}. ${about.textContent}`);
+  }
+  /** What the page is about does not end with the visit. */
+  function endQuietly() {
+    const link = h("a", { href: `${room}/` }, t("Enter the waiting room"));
+    bar.removeAttribute("data-low");
+    bar.replaceChildren(h("div", { class: "wrap" }, h("p", {}, t("Your visit has ended")), link));
+    say(t("Your visit has ended"));
   }
   /** Why the visit ended. Whether somebody else came in shows only a moment later.
    * @param {HTMLElement} about @param {{idle: boolean, passed_on: boolean}} how @param {number} looks */
@@ -201,11 +214,17 @@ function follow(bar, room) {
   }
 
   for (const kind of HERE) addEventListener(kind, here, { passive: true, capture: true });
+  for (const kind of ["pointerdown", "keydown"]) addEventListener(kind, () => (moving = false), { capture: true }); // still here
   document.addEventListener("visibilitychange", () => {
     if (!document.hidden) here();
   });
+  /** @type {any} */ (window).navigation?.addEventListener("navigate", (/** @type {any} */ e) => {
+    const { origin } = new URL(e.destination.url, location.href);
+    moving = origin === location.origin && !e.hashChange && e.downloadRequest === null;
+  });
   addEventListener("pagehide", () => {
-    if (!over) navigator.sendBeacon(`${room}/left`);
+    if (!over && !moving) navigator.sendBeacon(`${room}/left`);
+    moving = false;
     tabs?.postMessage("left");
     tabs?.close(); // an open channel would keep the page out of the back/forward cache
   });

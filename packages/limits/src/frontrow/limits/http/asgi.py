@@ -19,10 +19,11 @@ from frontrow.limits.config import load_config
 from frontrow.limits.http.body_parts import BODY, read_asgi_body
 from frontrow.limits.http.caller_identity import Getter, RequestSource, arun_steps
 from frontrow.limits.http.cors import is_cross_origin, is_preflight, through_cors
+from frontrow.limits.http.exempt import serves_exempt
 from frontrow.limits.http.headers import FIELDS, Field, tightest
 from frontrow.limits.http.open_charges import CHARGES, agive_back, tell_charge
 from frontrow.limits.http.refusal_responses import Response, missing_client_response, own_response, refusal_response
-from frontrow.limits.http.request_limits import LimitedRoute, MissingClient, Options, RequestLimits
+from frontrow.limits.http.request_limits import WEBSOCKET, LimitedRoute, MissingClient, Options, RequestLimits
 from frontrow.limits.http.rule_conversion import Rules
 from frontrow.limits.quota import Decision
 
@@ -51,11 +52,13 @@ class RateLimitMiddleware:
         if kind == "http":
             method = scope["method"]
         elif kind == "websocket":
-            method = "GET"
+            method = WEBSOCKET
         else:
             return await self.app(scope, receive, send)
         limits, path, root_path = self.limits, scope["path"], scope.get("root_path", "")
-        route = limits.routes.get((method, path, root_path)) or limits.add_route(method, path, root_path)
+        route = limits.routes.get((method, path, root_path)) or limits.add_route(
+            method, path, root_path, is_exempt=serves_exempt(self.app, scope)
+        )
         if not route.matches or (method == "OPTIONS" and limits.skips_preflights and is_preflight(scope["headers"])):
             return await self.app(scope, receive, send)
         if route.plain_key is None or FIELDS in scope:
@@ -74,7 +77,7 @@ class RateLimitMiddleware:
             limits.record_latency(decision, perf_counter_ns() - began_ns)
         fields = route.headers.of(decision)
         if not decision[0]:
-            limits.log_refusal(decision, key, method)
+            limits.log_refusal(route, decision, key, method)
             return await self._refuse(scope, receive, send, decision, fields)
         if decision[6]:
             await asyncio.sleep(decision.delay_s)

@@ -1,4 +1,6 @@
-"""Key parts from the body, like the e-mail address of a sign-in: `identify={"email": "json:email"}`.
+"""Key parts from the body, like the e-mail address of a sign-in: `identify={"email": "post:email"}`.
+
+`json:` and `form:` read one kind of body, `post:` reads what the content type says: a form or JSON.
 
 The body is read up to a bound and then replayed, so the application reads it as if nobody had. A longer body, or one
 that cannot be read, has no parts: then the rule's `on_missing` decides. A field that is sent twice is ambiguous and
@@ -28,9 +30,20 @@ class BodyPart:
     read: Callable[[bytes], Any]
 
 
-def body_part(kind: str, name: str) -> Callable[[bytes], str | None]:
-    """Reads `user.email` of a JSON body or a field of an HTML form."""
-    return _json_reader(name.split(".")) if kind == "json" else _form_reader(name)
+def body_part(kind: str, name: str) -> Callable[[bytes, str], str | None]:
+    """Reads `user.email` of a JSON body, a field of an HTML form, or either by the content type."""
+    read_json, read_form = _json_reader(name.split(".")), _form_reader(name)
+    if kind != "post":
+        read_one = read_json if kind == "json" else read_form
+        return lambda body, content_type: read_one(body)
+
+    def read(body: bytes, content_type: str) -> str | None:
+        kind = content_type.partition(";")[0].strip().lower()
+        if kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json")):
+            return read_json(body)
+        return read_form(body) if kind == "application/x-www-form-urlencoded" else None
+
+    return read
 
 
 def _json_reader(path: list[str]) -> Callable[[bytes], str | None]:

@@ -6,6 +6,7 @@ functions that users give (`identify`, `tier_of`, `exempt_if`) may be async wher
 """
 
 import inspect
+import re
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -13,7 +14,7 @@ from typing import Any, TypeVar
 
 from frontrow.core.errors import ConfigError
 from frontrow.limits.http.body_parts import BodyPart, body_part
-from frontrow.limits.http.client import ClientAddress
+from frontrow.limits.http.client_address import ClientAddress
 from frontrow.limits.keys import key_text
 from frontrow.limits.quota import InvalidKey
 
@@ -21,6 +22,7 @@ T = TypeVar("T")
 Getter = Callable[[Any], str | None]
 Source = str | BodyPart | Callable[[Any], Any]
 Steps = Generator[Any, Any, T]
+IN_BODY = ("json", "form", "post")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +33,7 @@ class RequestSource:
     forwarded: Callable[[Any], Sequence[str]]  # the values of X-Forwarded-For
     header: Callable[[str], Getter]
     user: Callable[[Any], Any]  # what the framework's authentication left behind
-    body: Callable[[Any, int], bytes | None] | None  # the whole body, unless it is longer than so many bytes
+    body: Callable[[Any, int], Any]  # the whole body, unless it is longer than so many bytes; may be async
     can_wait: bool  # whether functions of the request may be async
 
     def inside(
@@ -39,7 +41,7 @@ class RequestSource:
         unwrap: Callable[[Any], Any],
         *,
         user: Callable[[Any], Any],
-        body: Callable[[Any, int], bytes | None] | None = None,
+        body: Callable[[Any, int], Any] = lambda request, max_bytes: None,
     ) -> "RequestSource":
         """The source of a framework's requests, which contain requests of this kind."""
         return RequestSource(
@@ -54,6 +56,11 @@ class RequestSource:
 
 def _inside(get: Getter, unwrap: Callable[[Any], Any]) -> Getter:
     return lambda request: get(unwrap(request))
+
+
+def part_of_source(source: str) -> str:
+    """The name of the part that a source like `post:username` has, where it stands in the place of a part."""
+    return re.sub(r"\W", "_", source.strip())
 
 
 class CallerIdentity:
@@ -72,6 +79,7 @@ class CallerIdentity:
         }
         self.functions: dict[str, Callable[[Any], Any]] = {}
         self.in_body: set[str] = set()
+        self._sources = {part: given for part, given in identify.items() if isinstance(given, str)}
         for part, given in identify.items():
             self._add(part, given, source)
 
@@ -81,29 +89,46 @@ class CallerIdentity:
             raise ConfigError(message, param="identify")
         self.getters.pop(part, None)
         kind, _, name = given.partition(":") if isinstance(given, str) else ("", "", "")
-        if isinstance(given, BodyPart) or (kind in ("json", "form") and name.strip()):
-            self.getters[part] = self._body_getter(part, given, source)
-            self.in_body.add(part)
+        if isinstance(given, BodyPart) or (kind in IN_BODY and name.strip()):
+            self._add_body_part(part, given, source)
         elif kind == "header" and name.strip():
             self.getters[part] = source.header(name.strip())
         elif callable(given):
             check_can_wait(f"identify: {part}", given, source.can_wait)
             self.functions[part] = given
         else:
-            forms = 'a function of the request or "header:x-user-id", "json:user.email", "form:email"'
+            forms = 'a function of the request or "header:x-user-id", "post:email", "json:user.email", "form:email"'
             raise ConfigError(f"identify: {part} must be {forms}, not {given!r}", param="identify")
 
-    def _body_getter(self, part: str, given: Source, source: RequestSource) -> Getter:
-        body_of, max_bytes = source.body, self._max_body_bytes
-        if body_of is None:
-            example = "async def key(request): return (await request.json())['email']"
-            raise ConfigError(f"identify: {part}: read the body with a function here, like {example}", param="identify")
-        if isinstance(given, BodyPart):
-            read = given.read
+    def _add_body_part(self, part: str, given: Source, source: RequestSource) -> None:
+        body_of, max_bytes, content_type = source.body, self._max_body_bytes, source.header("content-type")
+        kind, _, name = ("", "", "") if isinstance(given, BodyPart) else str(given).partition(":")
+        read_part = body_part(kind, name.strip())
+
+        def read(request: Any, body: bytes | None) -> str | None:
+            if not body:
+                return None
+            found = given.read(body) if isinstance(given, BodyPart) else read_part(body, content_type(request) or "")
+            return text_of(part, found)
+
+        if is_async(body_of):
+
+            async def read_later(request: Any) -> str | None:
+                return read(request, await body_of(request, max_bytes))
+
+            self.functions[part] = read_later
         else:
-            kind, _, name = str(given).partition(":")
-            read = body_part(kind, name.strip())
-        return lambda request: text_of(part, read(body)) if (body := body_of(request, max_bytes)) else None
+            self.getters[part] = lambda request: read(request, body_of(request, max_bytes))
+            self.in_body.add(part)
+
+    def told_as(self, part: str) -> tuple[str, str]:
+        """What a client is told of a part, in words and as a name. A source in the place of a part, like
+        `post:username`, is a field or header that the client can find."""
+        source = self._sources.get(part, "")
+        if part != part_of_source(source):
+            return part, part
+        kind, _, name = source.partition(":")
+        return f"{'header' if kind == 'header' else 'field'} {name.strip()}", name.strip()
 
     @property
     def parts(self) -> set[str]:
@@ -147,6 +172,11 @@ def text_of(part: str, value: Any) -> str | None:
         message = f"{part} must be a text, a whole number or an object with __str__, like '42' or user.id"
         raise InvalidKey(f"{message}; not {value!r:.80}", param=part)
     return text
+
+
+def is_in_body(source: Any) -> bool:
+    """Whether a part with this source is read from the body."""
+    return isinstance(source, BodyPart) or (isinstance(source, str) and source.partition(":")[0] in IN_BODY)
 
 
 def is_async(function: Any) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any, ParamSpec, TypeVar, Unpack, cast
 
 from frontrow.core.errors import ConfigError
+from frontrow.limits.durations import LONGEST_S, check_seconds
 from frontrow.limits.limiter import Limiter
 from frontrow.limits.options import LimiterOptions
 from frontrow.limits.quota import Algorithm, Decision, Quota, Rule, Throttled
@@ -47,8 +48,7 @@ def limited(
         raise ConfigError(
             f"key must be a function of the call's arguments, like key=lambda user_id: user_id; not {key!r}"
         )
-    if wait_s < 0:
-        raise ConfigError(f"wait_s must be 0 or more seconds, like 2.0; not {wait_s!r}", param="wait_s")
+    check_seconds("wait_s", wait_s, 0, LONGEST_S, example=2)
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         namespace = "" if name else _function_namespace(function)

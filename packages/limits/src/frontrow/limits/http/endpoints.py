@@ -16,6 +16,7 @@ from frontrow.limits.http.open_charges import agive_back, give_back, tell_charge
 from frontrow.limits.http.request_limits import Charge, MissingClient
 
 F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 
 
 class Limit(Protocol):
@@ -54,14 +55,15 @@ class LimitDecorator:
     the endpoint there. Then the framework gets this object for an endpoint, and asks it for what only functions have.
     """
 
-    def __init__(self, decorate: Callable[[Any], Any], quotas: Sequence[Any]) -> None:
+    def __init__(self, decorate: Callable[[Any], Any], quotas: Sequence[Any], also: type | tuple[()] = ()) -> None:
         self._decorate = decorate
+        self._also = also  # what else than a function can be limited, like Flask's blueprints
         self._function = quotas[0] if len(quotas) == 1 and callable(quotas[0]) else None
 
-    def __call__(self, *endpoint: F, **named: Any) -> F:
-        if len(endpoint) != 1 or named or not callable(endpoint[0]):
+    def __call__(self, *endpoint: T, **named: Any) -> T:
+        if len(endpoint) != 1 or named or not (callable(endpoint[0]) or isinstance(endpoint[0], self._also)):
             raise self._forgotten_brackets()
-        return cast(F, self._decorate(endpoint[0]))
+        return cast(T, self._decorate(endpoint[0]))
 
     def __getattr__(self, name: str) -> Any:
         if name in ("__name__", "__signature__") and self._function is not None:
@@ -73,40 +75,42 @@ class LimitDecorator:
         return ConfigError(f'{name}limited needs brackets and a quota, like @limited("5/minute")', param="quota")
 
 
-def decorate(endpoint: F, limit: Limit, calls: EndpointCalls) -> F:
-    """The endpoint with a limit in front of it."""
+def decorate(endpoint: F, limit: Limit, calls: EndpointCalls, name: str | None = None) -> F:
+    """The endpoint with a limit in front of it. It counts under `name`, by default its own."""
     is_async = inspect.iscoroutinefunction(endpoint)
     if not is_async and getattr(limit, "waits", False):
         message = f"{endpoint_name(endpoint)} is a plain function, and its limit has an async function"
         raise ConfigError(f"{message}, which it cannot wait for; write async def")
     limited = _async if is_async else _sync
-    return cast(F, limited(endpoint, limit, calls))
+    return cast(F, limited(endpoint, limit, calls, name or endpoint_name(endpoint)))
 
 
-def _sync(endpoint: Any, limit: Limit, calls: EndpointCalls) -> Any:
-    name = endpoint_name(endpoint)
+def _sync(endpoint: Any, limit: Limit, calls: EndpointCalls, name: str) -> Any:
+    request_of, state_of, method_of = calls.request_of, calls.state_of, calls.method_of
+    to_response, write = calls.to_response, calls.write
 
     @functools.wraps(endpoint)
     def call(*args: Any, **kwargs: Any) -> Any:
-        request = calls.request_of(args, kwargs)
+        request = request_of(args, kwargs)
         try:
-            charge = limit.check(request, name, calls.method_of(request))
+            charge = limit.check(request, name, method_of(request))
         except MissingClient as error:
             return calls.refuse_nameless(request, error)
         if charge is None:  # exempt
             return endpoint(*args, **kwargs)
-        state = calls.state_of(request)
+        state = state_of(request)
         told = tell_charge(state, charge)
         if not charge.decision.allowed:
             give_back(state)
             return calls.refuse(request, charge, told.to_write())
         try:
-            response = calls.to_response(_refuse_coroutine(name, endpoint(*args, **kwargs)))
+            response = to_response(_refuse_coroutine(name, endpoint(*args, **kwargs)))
         except Exception as error:
             charge.limits.settle(charge, calls.status_of_error(error))
             raise
-        told.replace(charge.limits.settle(charge, calls.status_of(request, response)))
-        calls.write(request, response, told.to_write())
+        if charge.route.refundable:
+            told.replace(charge.limits.settle(charge, calls.status_of(request, response)))
+        write(request, response, told.to_write())
         return response
 
     return call
@@ -120,30 +124,32 @@ def _refuse_coroutine(name: str, result: Any) -> Any:
     return result
 
 
-def _async(endpoint: Any, limit: Limit, calls: EndpointCalls) -> Any:
-    name = endpoint_name(endpoint)
+def _async(endpoint: Any, limit: Limit, calls: EndpointCalls, name: str) -> Any:
+    request_of, state_of, method_of = calls.request_of, calls.state_of, calls.method_of
+    to_response, write = calls.to_response, calls.write
 
     @functools.wraps(endpoint)
     async def call(*args: Any, **kwargs: Any) -> Any:
-        request = calls.request_of(args, kwargs)
+        request = request_of(args, kwargs)
         try:
-            charge = await limit.acheck(request, name, calls.method_of(request))
+            charge = await limit.acheck(request, name, method_of(request))
         except MissingClient as error:
             return calls.refuse_nameless(request, error)
         if charge is None:  # exempt
             return await endpoint(*args, **kwargs)
-        state = calls.state_of(request)
+        state = state_of(request)
         told = tell_charge(state, charge)
         if not charge.decision.allowed:
             await agive_back(state)
             return calls.refuse(request, charge, told.to_write())
         try:
-            response = calls.to_response(await endpoint(*args, **kwargs))
+            response = to_response(await endpoint(*args, **kwargs))
         except Exception as error:
             await charge.limits.asettle(charge, calls.status_of_error(error))
             raise
-        told.replace(await charge.limits.asettle(charge, calls.status_of(request, response)))
-        calls.write(request, response, told.to_write())
+        if charge.route.refundable:
+            told.replace(await charge.limits.asettle(charge, calls.status_of(request, response)))
+        write(request, response, told.to_write())
         return response
 
     return call

@@ -17,8 +17,11 @@ from fastapi import Depends, Request, Response
 from fastapi.requests import HTTPConnection
 
 from frontrow.core.errors import ConfigError
+from frontrow.limits.http.asgi import RateLimitMiddleware
+from frontrow.limits.http.body_parts import BodyPart
 from frontrow.limits.http.caller_identity import user_name
 from frontrow.limits.http.endpoints import EndpointCalls, LimitDecorator, decorate, endpoint_name
+from frontrow.limits.http.exempt import exempt, is_exempt
 from frontrow.limits.http.headers import Field
 from frontrow.limits.http.open_charges import agive_back, tell_charge
 from frontrow.limits.http.request_limits import MissingClient, RouteOptions
@@ -33,8 +36,25 @@ from frontrow.limits.http.starlette import (
     without_own_body,
     write_fields,
 )
+from frontrow.limits.quota import Decision, Quota
+from frontrow.limits.rules import RequestRule, RuleBook
+from frontrow.limits.tiers import Tiers
 
-__all__ = ["RateLimited", "RateLimits", "limit", "limited", "problem_response"]
+__all__ = [
+    "BodyPart",
+    "Decision",
+    "Quota",
+    "RateLimitMiddleware",
+    "RateLimited",
+    "RateLimits",
+    "RequestRule",
+    "RuleBook",
+    "Tiers",
+    "exempt",
+    "limit",
+    "limited",
+    "problem_response",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
 _CALL, _RESPONSE = "frontrow_call", "frontrow_response"  # the parameters that a limit adds to its endpoint
@@ -52,7 +72,7 @@ class RateLimits:
     def limit(
         self, *quotas: QuotaLike | QuotaOf, user: Callable[..., Any] | None = None, **options: Unpack[LimitOptions]
     ) -> Callable[..., Any]:
-        """A dependency: `Depends(limit("5/minute"))`. `options`: `key`, `name`, `cost`, `on_missing`.
+        """A dependency: `Depends(limit("5/minute"))`. `options`: `key`, `name`, `methods`, `cost`, `on_missing`.
 
         `user` is the dependency that returns the signed-in user. The limit then counts by this user.
         """
@@ -67,6 +87,8 @@ class RateLimits:
 
         # an HTTPConnection is a request or a WebSocket; a dependency of the whole application sees both
         async def count_request(request: HTTPConnection, response: Response, user: Any = None) -> None:
+            if is_exempt(request.scope["endpoint"]):
+                return
             request.scope[_USER] = user
             try:
                 charge = await limit.acheck(request, _route_name(request), request.scope.get("method", "GET"))
@@ -87,7 +109,7 @@ class RateLimits:
         return count_request
 
     def limited(self, *quotas: QuotaLike | QuotaOf, **options: Unpack[LimitOptions]) -> Callable[[F], F]:
-        """Limit an endpoint. `options`: `key`, `name`, `cost`, `statuses`, `on_missing`."""
+        """Limit an endpoint. `options`: `key`, `name`, `methods`, `cost`, `statuses`, `on_missing`."""
         limit = self.routes.make(*quotas, **options)
         return LimitDecorator(lambda endpoint: _limited(endpoint, limit), quotas)
 

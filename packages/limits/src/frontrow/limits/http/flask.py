@@ -16,23 +16,42 @@ import time
 from collections.abc import Callable
 from typing import Any, TypeVar, Unpack
 
-from flask import Flask, Request, Response, after_this_request, current_app, g, make_response, request
+from flask import Blueprint, Flask, Request, Response, after_this_request, current_app, g, make_response, request
 from werkzeug.exceptions import BadRequest, HTTPException, ServiceUnavailable, TooManyRequests
 
 from frontrow.core.errors import ConfigError
+from frontrow.limits.http.body_parts import BodyPart
 from frontrow.limits.http.caller_identity import run_steps
 from frontrow.limits.http.endpoints import EndpointCalls, LimitDecorator, decorate
+from frontrow.limits.http.exempt import exempt, is_exempt
 from frontrow.limits.http.headers import FIELDS, ROUTE_FIELDS, Field, as_text, tightest
 from frontrow.limits.http.open_charges import give_back, tell_charge
 from frontrow.limits.http.refusal_responses import missing_client_response, refusal_response
 from frontrow.limits.http.request_limits import Charge, MissingClient, Options, RequestLimits
-from frontrow.limits.http.route_limits import OF_MIDDLEWARE, LimitOptions, QuotaLike, QuotaOf, RouteLimits
+from frontrow.limits.http.route_limits import OF_MIDDLEWARE, LimitOptions, QuotaLike, QuotaOf, RouteLimit, RouteLimits
 from frontrow.limits.http.rule_conversion import Rules
-from frontrow.limits.http.wsgi import ENVIRONS, is_preflight
-from frontrow.limits.quota import Decision
+from frontrow.limits.http.wsgi import ENVIRONS, RateLimitMiddleware, is_preflight
+from frontrow.limits.quota import Decision, Quota
+from frontrow.limits.rules import RequestRule, RuleBook
+from frontrow.limits.tiers import Tiers
 
-F = TypeVar("F", bound=Callable[..., Any])
+__all__ = [
+    "BodyPart",
+    "Decision",
+    "Quota",
+    "RateLimitMiddleware",
+    "RateLimited",
+    "RateLimits",
+    "RequestRule",
+    "RuleBook",
+    "Tiers",
+    "exempt",
+    "limited",
+]
+
+F = TypeVar("F")  # a view or a blueprint
 _OPEN = "frontrow.limits.open_charge"  # what `before_request` charged and `after_request` settles
+_OPEN_IN_BLUEPRINTS = "frontrow.limits.open_charges_of_blueprints"
 
 
 class RateLimited(TooManyRequests):
@@ -57,6 +76,10 @@ class RateLimits:
 
     def init_app(self, app: Flask) -> None:
         """Limit the requests of this application by the rules. Decorated views need no `init_app`."""
+        given: Any = app
+        if not isinstance(given, Flask):
+            wanted = 'the application comes first and rules are named, like RateLimits(app, rules="100/minute")'
+            raise ConfigError(f"{wanted}, not {given!r:.80}", param="app")
         app.extensions["frontrow_limits"] = self
         if self.limits is not None:
             app.before_request(self._charge)
@@ -64,9 +87,18 @@ class RateLimits:
             app.teardown_request(self._settle_failure)
 
     def limited(self, *quotas: QuotaLike | QuotaOf, **options: Unpack[LimitOptions]) -> Callable[[F], F]:
-        """Limit a view. `options`: `key`, `name`, `cost`, `statuses`, `on_missing`."""
+        """Limit a view, or all views of a blueprint together: `limited("100/minute")(blueprint)`.
+
+        `options`: `key`, `name`, `methods`, `cost`, `statuses`, `on_missing`.
+        """
         limit = self.routes.make(*quotas, **options)
-        return LimitDecorator(lambda view: decorate(_plain(view), limit, CALLS), quotas)
+
+        def limit_one(limited: Any) -> Any:
+            if isinstance(limited, Blueprint):
+                return _limit_blueprint(limited, limit)
+            return decorate(_plain(limited), limit, CALLS)
+
+        return LimitDecorator(limit_one, quotas, Blueprint)
 
     def close(self) -> None:
         """Close the store's connections."""
@@ -77,6 +109,8 @@ class RateLimits:
     def _charge(self) -> Response | None:
         limits, environ = self.limits, request.environ
         assert limits is not None
+        if is_exempt(_view()):
+            return None
         mount = request.root_path
         route_key = (request.method, mount + request.path, mount)
         route = limits.routes.get(route_key) or limits.add_route(*route_key)
@@ -110,6 +144,50 @@ class RateLimits:
         if _OPEN in request.environ:
             charge, _ = request.environ.pop(_OPEN)
             charge.limits.settle(charge, 500)
+
+
+def _limit_blueprint(blueprint: Blueprint, limit: RouteLimit) -> Blueprint:
+    """Put a limit in front of all views of a blueprint. Limit it before the application registers it."""
+    name = f"blueprint {blueprint.import_name}.{blueprint.name}"
+
+    def charge() -> Response | None:
+        if is_exempt(_view()):
+            return None
+        try:
+            charged = limit.check(request, name, request.method)
+        except MissingClient as error:
+            return _refuse_nameless(request, error)
+        if charged is None:  # exempt
+            return None
+        told = tell_charge(request.environ, charged)
+        if not charged.decision.allowed:
+            give_back(request.environ)
+            return _refuse(request, charged, told.to_write())
+        request.environ.setdefault(_OPEN_IN_BLUEPRINTS, []).append((charged, told))
+        return None
+
+    blueprint.before_request(charge)
+    blueprint.after_request(_settle_blueprints)
+    blueprint.teardown_request(_settle_blueprint_failures)
+    return blueprint
+
+
+def _settle_blueprints(response: Response) -> Response:
+    for charge, told in request.environ.pop(_OPEN_IN_BLUEPRINTS, ()):
+        told.replace(charge.limits.settle(charge, response.status_code))
+        _write(request, response, told.to_write())
+    return response
+
+
+def _settle_blueprint_failures(error: BaseException | None) -> None:
+    """Without a response, which only a debugger or a test sees, the request counts as 500."""
+    for charge, _ in request.environ.pop(_OPEN_IN_BLUEPRINTS, ()):
+        charge.limits.settle(charge, 500)
+
+
+def _view() -> Any:
+    """The view that serves this request, if there is one."""
+    return current_app.view_functions.get(request.endpoint or "")
 
 
 def _plain(view: Any) -> Any:
@@ -146,7 +224,7 @@ def _refuse_nameless(request: Request, error: MissingClient) -> Response:
 
 def _to_response(made: Any) -> Response | None:
     """A `before_request` function returns None to let the request pass. A view that does so is Flask's own error."""
-    return None if made is None else make_response(made)
+    return None if made is None else current_app.make_response(made)
 
 
 def _write(request: Request, response: Response | None, fields: list[Field]) -> None:
@@ -178,7 +256,7 @@ def _body(request: Request, max_bytes: int) -> bytes | None:
 
 REQUESTS = ENVIRONS.inside(lambda request: request.environ, user=_user, body=_body)
 CALLS = EndpointCalls(
-    request_of=lambda args, kwargs: request,
+    request_of=lambda args, kwargs: request._get_current_object(),  # type: ignore[attr-defined]  # no proxy any more
     state_of=lambda request: request.environ,
     method_of=lambda request: request.method,
     refuse=_refuse,

@@ -172,12 +172,17 @@ class ToldFields:
 
 def tightest(told: Sequence[list[Field]]) -> list[Field]:
     """The headers of the limit with least left. Every dialect puts `X-RateLimit-Remaining` second."""
-    return min(told, key=lambda fields: int(fields[1][1]))
+    return told[0] if len(told) == 1 else min(told, key=lambda fields: int(fields[1][1]))
 
 
 def ceil_s(us: int) -> int:
     """Whole seconds, rounded up."""
     return -(-us // US_PER_S)
+
+
+def retry_s(decision: Decision) -> int:
+    """Seconds until a refused request may come again, for people and for `Retry-After`."""
+    return max(1, ceil_s(decision.retry_after_us))  # 0 would invite the client back at once
 
 
 def _until_s(decision: Decision) -> int:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from frontrow.core.errors import InvalidInput
 from frontrow.limits.config import LimitsConfig
 from frontrow.limits.http.caller_identity import secret_key
-from frontrow.limits.http.client import ClientAddress
+from frontrow.limits.http.client_address import ClientAddress
 from frontrow.limits.http.rule_conversion import endpoint_part, limiter_rule, single_key_part
 from frontrow.limits.keys import Key, pack_parts, rule_key
 from frontrow.limits.limiter import Limiter

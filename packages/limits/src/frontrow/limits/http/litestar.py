@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any, Unpack
 
 from litestar.config.app import AppConfig
-from litestar.connection import ASGIConnection
+from litestar.connection import ASGIConnection, Request
 from litestar.exceptions import HTTPException, TooManyRequestsException
 from litestar.handlers import BaseRouteHandler
 from litestar.plugins import InitPlugin
@@ -23,15 +23,46 @@ from litestar.types import Message, Scope
 
 from frontrow.core.errors import ConfigError
 from frontrow.limits.http.asgi import SCOPES, RateLimitMiddleware
+from frontrow.limits.http.body_parts import BodyPart
 from frontrow.limits.http.endpoints import endpoint_name
-from frontrow.limits.http.headers import ROUTE_FIELDS, Field, as_text, tightest
+from frontrow.limits.http.exempt import exempt, is_exempt
+from frontrow.limits.http.headers import ROUTE_FIELDS, Field, as_text, retry_s, tightest
 from frontrow.limits.http.open_charges import agive_back, tell_charge
-from frontrow.limits.http.refusal_responses import refusal_response, retry_s
+from frontrow.limits.http.refusal_responses import refusal_response
 from frontrow.limits.http.request_limits import Charge, MissingClient, Options, RouteOptions
 from frontrow.limits.http.route_limits import LimitOptions, QuotaLike, QuotaOf, RouteLimits
 from frontrow.limits.http.rule_conversion import Rules
+from frontrow.limits.quota import Decision, Quota
+from frontrow.limits.rules import RequestRule, RuleBook
+from frontrow.limits.tiers import Tiers
 
-CONNECTIONS = SCOPES.inside(lambda connection: connection.scope, user=lambda connection: connection.scope.get("user"))
+__all__ = [
+    "BodyPart",
+    "Decision",
+    "Quota",
+    "RateLimitMiddleware",
+    "RateLimited",
+    "RateLimits",
+    "RequestRule",
+    "RuleBook",
+    "Tiers",
+    "exempt",
+    "limit",
+    "middleware",
+]
+
+
+async def _body(connection: Any, max_bytes: int) -> bytes | None:
+    """The body of a request that says how long it is. The handler can read it again."""
+    length = connection.headers.get("content-length", "")
+    if not isinstance(connection, Request) or not length.isdecimal() or int(length) > max_bytes:
+        return None
+    return await connection.body()
+
+
+CONNECTIONS = SCOPES.inside(
+    lambda connection: connection.scope, user=lambda connection: connection.scope.get("user"), body=_body
+)
 Connection = ASGIConnection[Any, Any, Any, Any]
 
 
@@ -62,12 +93,14 @@ class RateLimits(InitPlugin):
         return app_config
 
     def limit(self, *quotas: QuotaLike | QuotaOf, **options: Unpack[LimitOptions]) -> Callable[..., Any]:
-        """A guard. `options`: `key`, `name`, `cost`, `on_missing`."""
+        """A guard. `options`: `key`, `name`, `methods`, `cost`, `on_missing`."""
         if options.get("statuses"):
             raise ConfigError("a guard does not see the response; use the middleware", param="statuses")
         limit = self.routes.make(*quotas, **options)
 
         async def count_request(connection: Connection, handler: BaseRouteHandler) -> None:
+            if is_exempt(handler):
+                return
             name = f"{connection.scope.get('path_template', '')} {endpoint_name(handler.fn)}"
             try:
                 charge = await limit.acheck(connection, name, str(connection.scope.get("method", "GET")))

@@ -8,7 +8,7 @@ import json
 from typing import Any
 
 from frontrow.core.errors import ConfigError, FrontrowError
-from frontrow.limits.http.headers import QUOTA_EXCEEDED, REDUCED_CAPACITY, Field, ceil_s, problem, whole
+from frontrow.limits.http.headers import QUOTA_EXCEEDED, REDUCED_CAPACITY, Field, problem, retry_s, whole
 from frontrow.limits.quota import Decision
 
 Response = tuple[int, list[Field], bytes]
@@ -35,11 +35,6 @@ _UNCOUNTED = _template(
     "Temporarily reduced capacity",
     f"Requests under {_RULE} cannot be counted; retry in {_RETRY} s.",
 )
-
-
-def retry_s(decision: Decision) -> int:
-    """Seconds until a refused request may come again, for people and for `Retry-After`."""
-    return max(1, ceil_s(decision.retry_after_us))  # 0 would invite the client back at once
 
 
 def refusal_response(decision: Decision, fields: list[Field]) -> Response:

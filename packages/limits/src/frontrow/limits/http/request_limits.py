@@ -16,13 +16,14 @@ from itertools import cycle
 from time import perf_counter_ns
 from typing import Any, Unpack
 
-from frontrow.core.background_tasks import start_task
+from frontrow.core.background_tasks import carry_out, start_task
 from frontrow.core.clock import Clock, SystemClock, steady
 from frontrow.core.errors import ConfigError, InvalidInput
+from frontrow.limits.given_flags import check_flag
 from frontrow.limits.given_lists import to_list
 from frontrow.limits.http.body_parts import DEFAULT_MAX_BODY_BYTES
 from frontrow.limits.http.caller_identity import CallerIdentity, RequestSource, Source, Steps, check_can_wait
-from frontrow.limits.http.client import ClientAddress, Networks
+from frontrow.limits.http.client_address import ClientAddress, Networks
 from frontrow.limits.http.headers import Dialect, Field, HeaderBuilder, QuotaPolicy, ResetForm
 from frontrow.limits.http.route_check import RouteCheck
 from frontrow.limits.http.rule_conversion import (
@@ -35,18 +36,24 @@ from frontrow.limits.http.rule_conversion import (
     tier_of_rules,
     to_rule_book,
 )
-from frontrow.limits.limiter import DEFAULT_DEADLINE_S, Limiter
-from frontrow.limits.metrics import LimitMetrics, RefusalLog
-from frontrow.limits.options import StoreOptions
+from frontrow.limits.limiter import Limiter
+from frontrow.limits.limiters_in_use import note_limiter
+from frontrow.limits.metrics import LimitMetrics
+from frontrow.limits.options import StoreOptions, check_options
 from frontrow.limits.paths import segments
 from frontrow.limits.quota import Decision, OnStoreDown
+from frontrow.limits.refusal_log import RefusalLog
 from frontrow.limits.rules import Match, RequestRule, RuleSet, TierOf, folded_method
+from frontrow.limits.stores.deadline import DEFAULT_DEADLINE_S
 
 Request = Any  # an ASGI scope, a WSGI environ or a framework's request
 OnRefused = Callable[[Request, Decision], Any]
 
 MAX_ROUTES, MAX_PATH_CHARS, MAX_RETIRED = 4096, 512, 2
 TIMED_ONE_IN = 16
+WEBSOCKET = "GET websocket"  # in place of a method, which cannot have a space. Handshakes count as GET
+_HANDSHAKES = {WEBSOCKET: "GET"}
+REFUNDS = "limit refunds"  # the job of what is given back
 _FALLBACK = "\0ip:"  # marks an address that replaces a missing id; no id can start like this
 
 
@@ -78,6 +85,9 @@ class Options(RouteOptions, total=False):
     exempt_paths: Iterable[str]
     count_preflights: bool
     costs: Mapping[str, int] | None
+
+
+_OPTIONS = ("rules", "store", *StoreOptions.__annotations__, *Options.__annotations__)
 
 
 class MissingClient(InvalidInput):
@@ -185,6 +195,9 @@ class RequestLimits:
         only: Callable[[RequestRule], bool] | None = None,
         **store_options: Unpack[StoreOptions],
     ) -> None:
+        if store_options:
+            check_options("a limit of requests", store_options, _OPTIONS)
+        check_flag("enabled", enabled)
         self.book = to_rule_book(rules)
         self._enabled = enabled
         self.metrics = metrics or LimitMetrics()
@@ -225,6 +238,27 @@ class RequestLimits:
             tuple[Any, ...], LimitedRoute
         ] = {}  # as many as there are patterns, methods and costs
         self.book.follow(self._prepare)
+        self.book.observe(self.metrics.shadow_refusals)
+        if self.book.is_shared:
+            self.metrics.books.add(self.book)
+        note_limiter(self)
+
+    def switch(self, clock: Clock | None) -> Callable[[], None]:
+        """For tests: count in memory, from nothing, on this clock; None: limit nothing. The result switches back."""
+        names = ("_enabled", "in_memory", "_clock", "now_us", "_limiter_options")
+        before = {name: getattr(self, name) for name in names}
+        self._enabled = clock is not None
+        if clock is not None:
+            self.in_memory, self._clock = True, steady(clock)
+            self.now_us = self._clock
+            self._limiter_options = {"clock": clock}
+        self._prepare(self.book.current)()
+
+        def switch_back() -> None:
+            vars(self).update(before)
+            self._prepare(self.book.current)()
+
+        return switch_back
 
     @property
     def enabled(self) -> bool:
@@ -233,6 +267,7 @@ class RequestLimits:
 
     @enabled.setter
     def enabled(self, enabled: bool) -> None:
+        check_flag("enabled", enabled)
         with self._lock:
             self._enabled = enabled
             self.routes, self._shared_routes = {}, {}
@@ -291,10 +326,11 @@ class RequestLimits:
 
     # -- routes ------------------------------------------------------------------------------------------------
 
-    def add_route(self, method: str, path: str, root_path: str = "") -> LimitedRoute:
+    def add_route(self, method: str, path: str, root_path: str = "", *, is_exempt: bool = False) -> LimitedRoute:
         """Build the route of a request that `routes` does not have yet."""
         with self._lock:
-            route = self._build_route(self._rules.matching(method, path, root_path), path)
+            matches = () if is_exempt else self._rules.matching(_HANDSHAKES.get(method, method), path, root_path)
+            route = self._build_route(matches, path)
             if len(path) + len(root_path) <= MAX_PATH_CHARS and len(method) <= 16:
                 self._keep_route((method, path, root_path), route)
         return route
@@ -418,7 +454,8 @@ class RequestLimits:
     def _missing(self, request: Request, part: str, must: bool) -> str:
         """The replacement for a part that the request does not have, if the rules allow one."""
         if must:
-            raise MissingClient(f"this request has no {part}, and a rate limit counts by it", param=part)
+            shown, param = self._identity.told_as(part)
+            raise MissingClient(f"this request has no {shown}, and a rate limit counts by it", param=param)
         address = self._identity.getters["ip"](request)
         if not address:
             raise MissingClient(f"this request has neither a {part} nor an address to count by", param=part)
@@ -429,16 +466,22 @@ class RequestLimits:
     def decide(self, route: LimitedRoute, key: Any, method: str, cost: int | None = None) -> Charge:
         """Charge a request. Blocks while the store answers."""
         cost = route.cost if cost is None else cost
-        began_us, began_ns = self._clock(), perf_counter_ns()
-        decision = route.check(key, cost)
-        self.record_latency(decision, perf_counter_ns() - began_ns)
+        began_us = self._clock()
+        if self.in_memory and next(self.untimed):  # most decisions in memory take less time than timing them
+            decision = route.check(key, cost)
+        else:
+            began_ns = perf_counter_ns()
+            decision = route.check(key, cost)
+            self.record_latency(decision, perf_counter_ns() - began_ns)
         return self._charge(route, key, cost, method, decision, began_us)
 
     async def adecide(self, route: LimitedRoute, key: Any, method: str, cost: int | None = None) -> Charge:
         """`decide` for asyncio."""
+        if self.in_memory:
+            return self.decide(route, key, method, cost)
         cost = route.cost if cost is None else cost
         began_us, began_ns = self._clock(), perf_counter_ns()
-        decision = route.check(key, cost) if self.in_memory else await route.acheck(key, cost)
+        decision = await route.acheck(key, cost)
         self.record_latency(decision, perf_counter_ns() - began_ns)
         return self._charge(route, key, cost, method, decision, began_us)
 
@@ -446,22 +489,25 @@ class RequestLimits:
         self, route: LimitedRoute, key: Any, cost: int, method: str, decision: Decision, began_us: int
     ) -> Charge:
         if not decision.allowed:
-            self.log_refusal(decision, key, method)
+            self.log_refusal(route, decision, key, method)
         return Charge(self, route, key, cost, decision, route.fields(key, decision), began_us)
 
     def settle(self, charge: Charge, status: int) -> list[Field]:
         """Refund the rules that do not count this response. Returns the headers as they are then."""
+        if not charge.route.refundable:
+            return charge.fields
         names = self._uncounted(charge, status)
         if not names:
             return charge.fields
         return _settled(charge, charge.route.refund(charge.key, charge.cost, names))
 
     async def asettle(self, charge: Charge, status: int) -> list[Field]:
-        """`settle` for asyncio."""
+        """`settle` for asyncio. When it is cancelled, what it gives back is still given back, once."""
         names = self._uncounted(charge, status)
         if not names:
             return charge.fields
-        return _settled(charge, await charge.route.arefund(charge.key, charge.cost, names))
+        refund = charge.route.arefund(charge.key, charge.cost, names)
+        return _settled(charge, await (refund if self.in_memory else carry_out(refund, REFUNDS)))
 
     def _uncounted(self, charge: Charge, status: int) -> list[str]:
         """The rules to refund. A charge that has left its window by itself is not given back a second time."""
@@ -483,29 +529,30 @@ class RequestLimits:
 
     def give_back(self, charge: Charge) -> list[Field]:
         """Return the whole charge, because another limit refuses the request. Returns the headers as they are then."""
-        names = self._returned(charge)
+        names = self.begin_return(charge)
         if names:
             charge.fields = charge.route.fields(charge.key, charge.route.refund(charge.key, charge.cost, names))
         return charge.fields
 
-    async def agive_back(self, charge: Charge) -> list[Field]:
-        """`give_back` for asyncio."""
-        names = self._returned(charge)
+    async def agive_back(self, charge: Charge, names: Sequence[str]) -> list[Field]:
+        """`give_back` for asyncio, to the rules that `begin_return` named."""
         if names:
             returned = await charge.route.arefund(charge.key, charge.cost, names)
             charge.fields = charge.route.fields(charge.key, returned)
         return charge.fields
 
-    def _returned(self, charge: Charge) -> list[str]:
-        """The rules to give everything back to. Without a store nothing was charged."""
+    def begin_return(self, charge: Charge) -> list[str]:
+        """The rules to give everything back to. From now on nobody else does. Without a store nothing was charged."""
         if charge.is_given_back or charge.decision.source not in ("store", "local"):
             return []
         charge.is_given_back = True
         return [rule.name for rule in self._alive(charge, [match.rule for match in charge.route.matches])]
 
-    def log_refusal(self, decision: Decision, key: Any, method: str) -> None:
-        """Log a refusal."""
-        self.refusals.write(decision.rule, key, method=folded_method(method), source=decision.source)
+    def log_refusal(self, route: LimitedRoute, decision: Decision, key: Any, method: str) -> None:
+        """Log a refusal, with the endpoint: that of the route's limit, or method and pattern of the rule."""
+        endpoint = next((match.endpoint for match in route.matches if match.rule.name == decision.rule), "")
+        method = folded_method(_HANDSHAKES.get(method, method))
+        self.refusals.write(decision.rule, key, method=method, endpoint=endpoint, source=decision.source)
 
     # -- closing -----------------------------------------------------------------------------------------------
 

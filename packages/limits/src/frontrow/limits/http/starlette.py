@@ -9,21 +9,56 @@ own, or `problem_response` for the body that the middleware sends.
 
 from collections.abc import Callable
 from typing import Any, NoReturn, TypeVar, Unpack
+from urllib.parse import urlencode
 
 from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
 
 from frontrow.core.errors import ConfigError
-from frontrow.limits.http.asgi import SCOPES
+from frontrow.limits.http.asgi import SCOPES, RateLimitMiddleware
+from frontrow.limits.http.body_parts import BodyPart
 from frontrow.limits.http.endpoints import EndpointCalls, LimitDecorator, decorate
-from frontrow.limits.http.headers import Field, as_text
-from frontrow.limits.http.refusal_responses import refusal_response, retry_s
+from frontrow.limits.http.exempt import exempt
+from frontrow.limits.http.headers import Field, as_text, retry_s
+from frontrow.limits.http.refusal_responses import refusal_response
 from frontrow.limits.http.request_limits import Charge, MissingClient, RouteOptions
 from frontrow.limits.http.route_limits import LimitOptions, QuotaLike, QuotaOf, RouteLimits
+from frontrow.limits.quota import Decision, Quota
+from frontrow.limits.rules import RequestRule, RuleBook
+from frontrow.limits.tiers import Tiers
+
+__all__ = [
+    "BodyPart",
+    "Decision",
+    "Quota",
+    "RateLimitMiddleware",
+    "RateLimited",
+    "RateLimits",
+    "RequestRule",
+    "RuleBook",
+    "Tiers",
+    "exempt",
+    "limited",
+    "problem_response",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
-REQUESTS = SCOPES.inside(lambda request: request.scope, user=lambda request: request.scope.get("user"))
+
+
+async def body_of(request: HTTPConnection, max_bytes: int) -> bytes | None:
+    """The body of a request that says how long it is. The endpoint can read it again."""
+    length = request.headers.get("content-length", "")
+    if not isinstance(request, Request) or not length.isdecimal() or int(length) > max_bytes:
+        return None
+    try:
+        return await request.body()
+    except RuntimeError:  # FastAPI has read it as a form already
+        fields = [(name, value) for name, value in (await request.form()).multi_items() if isinstance(value, str)]
+        return urlencode(fields).encode()
+
+
+REQUESTS = SCOPES.inside(lambda request: request.scope, user=lambda request: request.scope.get("user"), body=body_of)
 
 
 class RateLimited(HTTPException):
@@ -50,7 +85,7 @@ class RateLimits:
         self.metrics = self.routes.metrics
 
     def limited(self, *quotas: QuotaLike | QuotaOf, **options: Unpack[LimitOptions]) -> Callable[[F], F]:
-        """Limit an endpoint. `options`: `key`, `name`, `cost`, `statuses`, `on_missing`."""
+        """Limit an endpoint. `options`: `key`, `name`, `methods`, `cost`, `statuses`, `on_missing`."""
         limit = self.routes.make(*quotas, **options)
         return LimitDecorator(lambda endpoint: decorate(endpoint, limit, CALLS), quotas)
 
@@ -82,8 +117,12 @@ def status_of_error(error: Exception) -> int:
 
 
 def write_fields(request: HTTPConnection, response: Response, fields: list[Field]) -> None:
-    """Put headers into a response."""
-    response.headers.update(dict(as_text(fields)))
+    """Put headers into a response, in place of those of the same names."""
+    raw = response.headers.raw
+    if raw:
+        names = [name for name, _ in fields]
+        raw[:] = [kept for kept in raw if kept[0] not in names]
+    raw.extend(fields)
 
 
 def _request_among(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Request:

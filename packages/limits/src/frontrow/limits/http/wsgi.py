@@ -7,7 +7,7 @@ point.
 """
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Unpack, cast
@@ -70,12 +70,16 @@ class RateLimitMiddleware:
                 told.replace(limits.settle(charge, int(status[:3])))
             return start_response(status, [*headers, *as_text(told.to_write())], *error)
 
-        try:
-            return self.app(environ, start_settled)
-        except Exception:
+        def settle_failure() -> None:
             if not settled:  # the server answers with 500
                 limits.settle(charge, 500)
+
+        try:
+            body = self.app(environ, start_settled)
+        except Exception:
+            settle_failure()
             raise
+        return body if settled or not charge.route.refundable else _LazyBody(body, settle_failure)
 
     def _refuse(
         self, environ: Environ, start_response: StartResponse, decision: Decision, fields: list[Field]
@@ -97,6 +101,36 @@ class RateLimitMiddleware:
         self.limits.close()
 
 
+class _LazyBody:
+    """The body of an application that has not called `start_response` yet: a generator may fail before it does."""
+
+    __slots__ = ("_body", "_failed", "_pieces")
+
+    def __init__(self, body: Iterable[bytes], failed: Callable[[], None]) -> None:
+        self._body, self._failed = body, failed
+        self._pieces: Iterator[bytes] | None = None
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self
+
+    def __next__(self) -> bytes:
+        try:
+            if self._pieces is None:
+                self._pieces = iter(self._body)
+            return next(self._pieces)
+        except StopIteration:
+            raise
+        except Exception:
+            self._failed()
+            raise
+
+    def close(self) -> None:
+        """The server calls this, also for a response that it has not read to its end."""
+        close = getattr(self._body, "close", None)
+        if close is not None:
+            close()
+
+
 def _send_response(
     environ: Environ, start_response: StartResponse, status: int, fields: list[Field], body: bytes
 ) -> Iterable[bytes]:
@@ -116,7 +150,8 @@ def _text(path: str) -> str:
 
 def header(name: str) -> Getter:
     """Reads one request header. Servers join repeated headers with a comma; such a value counts as missing."""
-    wanted = "HTTP_" + name.upper().replace("-", "_")
+    plain = name.upper().replace("-", "_")
+    wanted = plain if plain in ("CONTENT_TYPE", "CONTENT_LENGTH") else f"HTTP_{plain}"
 
     def get(environ: Environ) -> str | None:
         value = str(environ.get(wanted, "")).strip()

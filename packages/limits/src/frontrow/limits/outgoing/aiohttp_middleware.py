@@ -1,14 +1,17 @@
 """aiohttp clients whose requests wait for their turn.
 
 session = aiohttp.ClientSession(middlewares=(PacedRequests("10/second"),))
+session = aiohttp.ClientSession(middlewares=(AdaptiveRequests(),))  # as many at once as it answers without a queue
 """
 
 from collections.abc import Callable
 from typing import Unpack
 
-from aiohttp import ClientHandlerType, ClientRequest, ClientResponse
+from aiohttp import ClientConnectionError, ClientHandlerType, ClientRequest, ClientResponse
 
+from frontrow.limits.adaptive.limit import DROPS
 from frontrow.limits.keys import Key
+from frontrow.limits.outgoing.adaptive_sending import AdaptiveSender, SenderOptions
 from frontrow.limits.outgoing.pacing import Exchange, Limits, Pacer, PacerOptions
 
 
@@ -38,6 +41,18 @@ class PacedRequests:
     async def aclose(self) -> None:
         """Close the limiter's connections."""
         await self.pacer.limiter.aclose()
+
+
+class AdaptiveRequests:
+    """A client middleware of aiohttp: as many at once as each host answers without a queue. `Shed` beyond that."""
+
+    def __init__(self, *, key: Callable[[ClientRequest], str] | None = None, **options: Unpack[SenderOptions]) -> None:
+        options.setdefault("drops", (*DROPS, ClientConnectionError))
+        self.sender = AdaptiveSender(**options)
+        self._key = key or _host
+
+    async def __call__(self, request: ClientRequest, handler: ClientHandlerType) -> ClientResponse:
+        return await self.sender.asend(self._key(request), lambda: handler(request), lambda response: response.status)
 
 
 def _host(request: ClientRequest) -> str:

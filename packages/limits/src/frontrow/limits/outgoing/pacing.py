@@ -11,8 +11,10 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Generic, TypeVar, Unpack
 
+from frontrow.core.background_tasks import carry_out
 from frontrow.core.clock import US_PER_S, Clock, SystemClock, steady
 from frontrow.core.errors import ConfigError
+from frontrow.limits.durations import check_seconds
 from frontrow.limits.keys import Key
 from frontrow.limits.limiter import Limiter
 from frontrow.limits.options import StoreOptions
@@ -80,8 +82,7 @@ class Pacer:
         **limiter_options: Unpack[SendOptions],
     ) -> None:
         for name, value in (("timeout_s", timeout_s), ("max_pause_s", max_pause_s)):
-            if not isinstance(value, int | float) or not 0 <= value <= 86_400:
-                raise ConfigError(f"{name} must be from 0 to 86400 seconds, like 60.0; not {value!r}", param=name)
+            check_seconds(name, value, 0, 86_400, example=60)
         if type(retries) is not int or not 0 <= retries <= 100:
             raise ConfigError(f"retries must be a whole number from 0 to 100, not {retries!r}", param="retries")
         if isinstance(limits, Limiter) and limiter_options:
@@ -142,7 +143,7 @@ class Pacer:
             await self.limiter.aacquire(key, timeout_s=self._left_s(deadline_us))
             if not self._is_paused(key):
                 return
-            await self.limiter.arefund(key)
+            await carry_out(self.limiter.arefund(key), "limit refunds")
 
     def _must_repeat(self, exchange: Exchange[Response], response: Response, attempt: int, deadline_us: int) -> bool:
         """Whether to send the request again. A 429 makes every request of this key wait, also if this one is not."""

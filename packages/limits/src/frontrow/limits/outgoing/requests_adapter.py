@@ -2,6 +2,7 @@
 
 session = requests.Session()
 session.mount("https://api.example.com", PacedAdapter("10/second"))
+session.mount("https://api.example.com", AdaptiveAdapter())  # as many at once as it answers without a queue
 """
 
 from collections.abc import Callable, Mapping
@@ -11,7 +12,9 @@ from urllib.parse import urlsplit
 import requests
 from requests.adapters import BaseAdapter, HTTPAdapter
 
+from frontrow.limits.adaptive.limit import DROPS
 from frontrow.limits.keys import Key
+from frontrow.limits.outgoing.adaptive_sending import AdaptiveSender, SenderOptions
 from frontrow.limits.outgoing.pacing import Exchange, Limits, Pacer, PacerOptions
 
 
@@ -45,6 +48,30 @@ class PacedAdapter(BaseAdapter):
 
     def close(self) -> None:
         self.pacer.limiter.close()
+        self._inner.close()
+
+
+class AdaptiveAdapter(BaseAdapter):
+    """Sends over `adapter` as many at once as each host answers without a queue. `Shed` beyond that."""
+
+    def __init__(
+        self,
+        *,
+        adapter: BaseAdapter | None = None,
+        key: Callable[[requests.PreparedRequest], str] | None = None,
+        **options: Unpack[SenderOptions],
+    ) -> None:
+        super().__init__()
+        options.setdefault("drops", (*DROPS, requests.ConnectionError, requests.Timeout))
+        self.sender = AdaptiveSender(**options)
+        self._inner = adapter or HTTPAdapter()
+        self._key = key or _host
+
+    def send(self, request: requests.PreparedRequest, *args: Any, **options: Any) -> requests.Response:
+        send = lambda: self._inner.send(request, *args, **options)  # noqa: E731
+        return self.sender.send(self._key(request), send, lambda response: response.status_code)
+
+    def close(self) -> None:
         self._inner.close()
 
 

@@ -1,4 +1,4 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, auto_pickle=False
 """The in-process store, compiled. It runs the algorithms of algorithms.py over open-addressing tables of 24-byte entries.
 
 The store is exact under threads and needs no lock of its own. Between reading a state and writing it, nothing here
@@ -37,11 +37,18 @@ cdef extern from *:
     """
     #include <time.h>
     #include <stdint.h>
+    /* Only on Linux is this the clock of Python's time.monotonic_ns, which a SystemClock continues. */
+    #ifdef __linux__
+    #define FRONTROW_READS_CLOCK 1
     static int64_t frontrow_monotonic_ns(void) {
         struct timespec now;
         clock_gettime(CLOCK_MONOTONIC, &now);
         return (int64_t)now.tv_sec * 1000000000LL + now.tv_nsec;
     }
+    #else
+    #define FRONTROW_READS_CLOCK 0
+    static int64_t frontrow_monotonic_ns(void) { return 0; }
+    #endif
     /* Large tables are mapped, so that what a growing table leaves behind goes back to the system at once. */
     #define FRONTROW_LARGE (1 << 20)
     #ifdef _WIN32
@@ -83,6 +90,7 @@ cdef extern from *:
     }
     """
     ctypedef int (*frontrow_send_function)(object, object, PyObject**) except -1
+    int FRONTROW_READS_CLOCK
     int64_t frontrow_monotonic_ns()
     void* frontrow_zeroed(size_t size)
     void frontrow_free(void* memory, size_t size)
@@ -633,7 +641,7 @@ cdef class CompiledStore:
         if self.slots == NULL:
             raise MemoryError()
         self.clock = clock
-        self.system_clock = type(clock) is SystemClock
+        self.system_clock = FRONTROW_READS_CLOCK and type(clock) is SystemClock
         if self.system_clock:
             self.offset_ns = clock.offset_ns
         for at in range(self.slot_count):
@@ -704,21 +712,22 @@ cdef class CompiledStore:
         cdef KnownKey* entry
         cdef uint64_t mixed
         cdef object whole = None
-        if <object>kind is UUID_CLASS:
+        if not PyUnicode_CheckExact(<object>value) and not PyLong_CheckExact(<object>value):
+            if <object>kind is not UUID_CLASS:
+                return NULL
             whole = (<object>value).int
             if not PyLong_CheckExact(whole):
                 return NULL
             same = <PyObject*>whole
-        elif not PyUnicode_CheckExact(<object>value) and not PyLong_CheckExact(<object>value):
-            return NULL
         if self.known == NULL:
             self.known = <KnownKey*>calloc(KNOWN_KEYS, sizeof(KnownKey))
             if self.known == NULL:
                 raise MemoryError()
         mixed = <uint64_t>PyObject_Hash(<object>same) ^ <uint64_t>name
         entry = &self.known[((mixed * <uint64_t>0x9E3779B97F4A7C15) >> 40) & (KNOWN_KEYS - 1)]
-        if entry.kind == kind and entry.name == name and PyObject_RichCompareBool(entry.value, same, Py_EQ):
-            return _new_reference(<object>entry.key)
+        if entry.kind == kind and entry.name == name:
+            if entry.value == same or PyObject_RichCompareBool(entry.value, same, Py_EQ):
+                return _new_reference(<object>entry.key)
         made = text_of_number(<object>value) if name == NULL else pack_part(<object>name, <object>value)
         if made is None:
             return NULL

@@ -1,19 +1,31 @@
-"""Opens the store that a URL names. The Redis client is imported only for a Redis URL."""
+"""Opens the store that a URL names. The client of Redis or a database is imported only for its URL."""
 
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from frontrow.core.clock import Clock
 from frontrow.core.errors import ConfigError
+from frontrow.limits.options import check_options
 from frontrow.limits.quota import ON_STORE_DOWN
 from frontrow.limits.stats import Stats
+from frontrow.limits.stores.deadline import check_deadline
 from frontrow.limits.stores.memory import DEFAULT_MAX_KEYS, MemoryStore
-from frontrow.limits.stores.protocol import DEFAULT_PREFIX, QuotaSlot, Store, check_deadline, check_prefix, names_memory
+from frontrow.limits.stores.protocol import (
+    DEFAULT_PREFIX,
+    QuotaSlot,
+    Store,
+    check_prefix,
+    names_memory,
+    names_sql,
+)
 
 try:
+    if not getattr(sys, "_is_gil_enabled", lambda: True)():  # the kernel relies on the lock, and importing it locks all
+        raise ImportError("the compiled store needs the interpreter lock")
     from frontrow.limits.stores._kernel import CompiledStore
-except ImportError:  # built without a C compiler
+except ImportError:  # built without a C compiler, or a free-threaded Python
     CompiledStore = None  # type: ignore[assignment, misc]
 
 
@@ -28,7 +40,7 @@ def open_store(
 ) -> Store:
     """Open the store that `url` names, for these slots. Wrong options are errors whatever the store.
 
-    In place of a Redis URL it may be redis-py clients.
+    In place of a Redis URL it may be redis-py clients. SQL: `postgresql://…` or `sqlite:///…`.
     """
     if on_store_down not in ON_STORE_DOWN:
         message = f"on_store_down must be one of {', '.join(ON_STORE_DOWN)}, not {on_store_down!r}"
@@ -40,16 +52,18 @@ def open_store(
     from frontrow.limits.stores.most_refused_keys import record_refusals
     from frontrow.limits.stores.resilient import open_shared_store
 
-    of_redis = dict(options)
-    records = of_redis.pop("record_refusals", False)
+    of_shared = dict(options)
+    records = of_shared.pop("record_refusals", False)
     if records and not isinstance(url, str):
         raise ConfigError("record_refusals needs a URL as store, not a client", param="record_refusals")
-    shared = open_shared_store(url, slots, clock, stats, on_store_down, deadline_s, of_redis)
+    if records and names_sql(url):
+        raise ConfigError("record_refusals needs a Redis store; a SQL store does not have it", param="record_refusals")
+    shared = open_shared_store(url, slots, clock, stats, on_store_down, deadline_s, of_shared)
     leases = any(slot.rule.lease > 1 for slot in slots)
     store: Store = LeasingStore(shared, slots, clock) if leases else shared
     if records:
-        prefix = of_redis.pop("prefix", DEFAULT_PREFIX)
-        store = record_refusals(store, slots, url, prefix, **of_redis)  # connects like the store itself
+        prefix = of_shared.pop("prefix", DEFAULT_PREFIX)
+        store = record_refusals(store, slots, url, prefix, **of_shared)  # connects like the store itself
     return store
 
 
@@ -68,10 +82,7 @@ def _read_memory_options(url: str, options: Mapping[str, Any]) -> dict[str, Any]
     if given.pop("record_refusals", False):
         message = "record_refusals needs a store that others can read, like redis://127.0.0.1:6379/0"
         raise ConfigError(message, param="record_refusals")
-    unknown = set(given) - {"max_keys", "compiled"}
-    if unknown:
-        message = f"the memory store knows max_keys, compiled and prefix, not {min(unknown)!r}"
-        raise ConfigError(message, param=min(unknown))
+    check_options("a store in memory", given, ("max_keys", "compiled"))
     try:
         max_keys = int(given.get("max_keys", DEFAULT_MAX_KEYS))
     except ValueError:

@@ -10,10 +10,11 @@ a node does not answer in between, they do not come back, and age like used ones
 """
 
 import asyncio
-import contextlib
 from collections.abc import Generator, Sequence
 from typing import Any, NamedTuple
 
+from frontrow.core.background_tasks import carry_out
+from frontrow.core.failures import failures_here
 from frontrow.limits.quota import StoreDown
 from frontrow.limits.stores.protocol import (
     CHECK,
@@ -64,6 +65,12 @@ class HashSlotStore:
             return result
 
     async def adecide(self, request: StoreRequest) -> StoreResult:
+        """`decide` for asyncio. When it is cancelled, all the steps are still taken: all is charged, or nothing."""
+        if len({hash_tag(key) for key in request.keys}) == 1:
+            return await self._inner.adecide(request)
+        return await carry_out(self._take_steps(request), "limit steps")
+
+    async def _take_steps(self, request: StoreRequest) -> StoreResult:
         steps = self._steps(request)
         try:
             requests = next(steps)
@@ -151,5 +158,7 @@ def _undo_request(request: StoreRequest, reservation: ReserveResult) -> StoreReq
 def _take_back(undo: list[StoreRequest]) -> Generator[list[StoreRequest], list[Any], None]:
     """Take back what was reserved. If the store does not answer, it stays charged."""
     if undo:
-        with contextlib.suppress(StoreDown):
+        try:
             yield undo
+        except StoreDown as error:
+            failures_here().note("limit refunds", error)

@@ -63,7 +63,7 @@ class MemoryStore:
                 for table in tables:
                     table.advance_generation(now_us)
             states = [table.get(key) for table, key in zip(tables, request.keys, strict=True)]
-            verdicts, after = _apply_rules(request, slots, states, now_us)
+            verdicts, after = apply_rules(request, slots, states, now_us)
             for table, key, state in zip(tables, request.keys, after, strict=True):
                 if state is not None:
                     table.write(key, state, now_us)
@@ -110,7 +110,7 @@ class PlainCheck:
         return self.check(key, cost, now_us)
 
 
-def _apply_rules(
+def apply_rules(
     request: StoreRequest, slots: Sequence[QuotaSlot], states: Sequence[State | None], now_us: int
 ) -> tuple[list[RuleVerdict], list[State | None]]:
     """Each rule's verdict and the states to write: all new ones, or none if a rule refused."""

@@ -79,13 +79,14 @@ def plain_check(
 class PlainRule:
     """What `plain_checks` knows of one rule."""
 
-    __slots__ = ("capacity", "commit", "counts", "judge", "make_key", "name", "per", "shadow", "table")
+    __slots__ = ("capacity", "commit", "counts", "has_delays", "judge", "make_key", "name", "per", "shadow", "table")
 
     def __init__(self, slot: QuotaSlot, table: KeyTable, counts: list[int]) -> None:
         quota, is_log = slot.quota, slot.quota.algorithm == "sliding_log"
         judges = {**JUDGES, "sliding_log": pending_log}
         self.judge = _no_judge if quota.calendar_month else judges[quota.algorithm](quota)
         self.commit = commit_log if is_log else None
+        self.has_delays = quota.algorithm == "leaky_queue"
         self.make_key, self.per = key_maker(slot.rule), slot.rule.per
         self.name, self.capacity, self.shadow = slot.rule.name, quota.capacity, slot.rule.shadow
         self.table, self.counts = table, counts
@@ -96,7 +97,10 @@ def plain_checks(rules: Sequence[PlainRule], lock: threading.Lock, clock: Clock,
     capacity = min(rule.capacity for rule in rules)
     makers = {rule.per: rule.make_key for rule in reversed(rules)}  # rules that count by the same parts share a key
     steps = [(rule, rule.judge, rule.table, list(makers).index(rule.per)) for rule in rules]
-    make_keys, shown = list(makers.values()), [rule for rule in rules if not rule.shadow]
+    make_keys, has_shown = list(makers.values()), any(not rule.shadow for rule in rules)
+    has_delays = any(rule.has_delays and not rule.shadow for rule in rules)
+    monotonic_ns = time.monotonic_ns
+    offset_ns = clock.offset_ns if type(clock) is SystemClock else None
 
     def check(key: Any, cost: int = 1, now_us: int | None = None) -> Decision:
         if (
@@ -107,18 +111,23 @@ def plain_checks(rules: Sequence[PlainRule], lock: threading.Lock, clock: Clock,
             return fallback(key, cost, now_us)
         keys = [make(key) for make in make_keys]
         with lock:
-            now = clock() if now_us is None else now_us
-            verdicts = []
+            if now_us is not None:
+                now = now_us
+            elif offset_ns is not None:
+                now = (monotonic_ns() + offset_ns) // 1000
+            else:
+                now = clock()
+            found: list[_Found] = []
             refusal = tightest = None
             for rule, judge, table, at in steps:
                 if not table.idle_from_us <= now < table.idle_until_us:
                     table.advance_generation(now)
-                stored = keys[at]
-                state = table.young.states.get(stored)
+                stored, young = keys[at], table.young.states
+                state = young.get(stored)
                 verdict = judge(table.old.states.get(stored) if state is None else state, now, cost)
                 if verdict is None:
                     break
-                verdicts.append(verdict)
+                found.append((verdict, rule, stored, None if state is None else young))
                 if rule.shadow:
                     continue
                 if not verdict[0]:
@@ -127,31 +136,40 @@ def plain_checks(rules: Sequence[PlainRule], lock: threading.Lock, clock: Clock,
                 elif tightest is None or verdict[1] < tightest[0][1]:
                     tightest = verdict, rule
             else:
-                chosen = refusal or tightest or (verdicts[0], rules[0])
-                for (rule, _, table, at), verdict in zip(steps, verdicts, strict=True):
-                    if not verdict[0]:
-                        rule.counts[2] += rule.shadow
-                    elif refusal is None:
-                        after = verdict[5] if rule.commit is None else rule.commit(*verdict[5])
-                        young = table.young.states
-                        if keys[at] in young:
-                            young[keys[at]] = after
-                        else:
-                            table.write(keys[at], after, now)
+                chosen = refusal or tightest or (found[0][0], rules[0])
+                _charge_all(found, now, refused=refusal is not None)
                 chosen[1].counts[refusal is not None] += 1
-        if len(verdicts) < len(steps):
+        if len(found) < len(steps):
             return fallback(key, cost, now)
         (_, remaining, reset_us, retry_us, delay_us, _), of = chosen
         if refusal is not None:
             delay_us = 0
-        elif not shown:
+        elif not has_shown:
             retry_us = delay_us = 0
-        else:
-            delay_us = max([verdict[4] for (rule, *_), verdict in zip(steps, verdicts, strict=True) if not rule.shadow])
+        elif has_delays:
+            delay_us = max([verdict[4] for verdict, rule, _, _ in found if not rule.shadow])
         decided = (refusal is None, of.name, of.capacity, remaining, reset_us, retry_us, delay_us, "store")
         return _new(Decision, decided)  # type: ignore[no-any-return]
 
     return check
+
+
+_Found = tuple[
+    Verdict, PlainRule, StoreKey, "dict[StoreKey, Any] | None"
+]  # the last: where its state stands, if it does
+
+
+def _charge_all(found: Sequence[_Found], now_us: int, *, refused: bool) -> None:
+    """Write what was decided, unless a rule refused, and count what shadow rules would have refused."""
+    for verdict, rule, stored, young in found:
+        if not verdict[0]:
+            rule.counts[2] += rule.shadow
+        elif not refused:
+            after = verdict[5] if rule.commit is None else rule.commit(*verdict[5])
+            if young is None:
+                rule.table.write(stored, after, now_us)
+            else:
+                young[stored] = after
 
 
 # -- keys --------------------------------------------------------------------------------------------------------------
@@ -181,7 +199,20 @@ def key_maker(rule: Rule) -> MakeKey:
     if parts is None:
         return whole_key
     plan = [(name, f"{len(name)}:{name}") for name in parts]
-    return part_key
+    if len(parts) > 1:
+        return part_key
+    [(only, head)] = plan
+
+    def one_part_key(key: Any) -> StoreKey:
+        if type(key) is dict:
+            value = key.get(only)
+            if type(value) is str and 0 < len(value) <= MAX_KEY_CHARS and value.isascii():
+                packed = f"{head}{len(value)}:{value}"
+                if len(packed) <= MAX_KEY_CHARS:
+                    return packed.encode()
+        return part_key(key)
+
+    return one_part_key
 
 
 Plan = Sequence[tuple[str, str]]  # the names of a key's parts in the order of packing, each with its text

@@ -18,8 +18,9 @@ from frontrow.limits.quota import Decision, Quota, Rule
 CHECK, PEEK, REFUND = 0, 1, 2
 CHARGE, RESET = 5, 6
 """CHARGE charges units whether or not they fit. RESET forgets what was charged. Both result in a PEEK afterwards."""
-MIN_DEADLINE_S, MAX_DEADLINE_S = 0.001, 10.0  # while a store is down, each request may wait for so long
 DEFAULT_PREFIX = "frl"  # of every key in a shared store
+SQLITE_SCHEMES = ("sqlite",)
+SQL_SCHEMES = ("postgresql", "postgres", *SQLITE_SCHEMES)
 RESERVE, TAKE_BACK = 3, 4
 """Only a Redis store knows these, for rules that it cannot decide in one step. RESERVE is a CHECK that results in a
 `ReserveResult`. TAKE_BACK (with its time as `now_us`) undoes it as far as it still counts."""
@@ -95,26 +96,22 @@ def check_prefix(prefix: Any) -> str:
     return prefix
 
 
-def check_deadline(deadline_s: Any) -> float:
-    """Return `deadline_s` if it is a time that a request can wait for a store, else raise."""
-    if not isinstance(deadline_s, int | float) or not MIN_DEADLINE_S <= deadline_s <= MAX_DEADLINE_S:
-        message = f"deadline_s must be from {MIN_DEADLINE_S} to {MAX_DEADLINE_S:g} seconds, not {deadline_s!r}"
-        if isinstance(deadline_s, int | float) and MAX_DEADLINE_S < deadline_s <= 1000 * MAX_DEADLINE_S:
-            message += f"; {deadline_s:g} milliseconds are deadline_s={deadline_s / 1000:g}"
-        raise ConfigError(message, param="deadline_s")
-    return deadline_s
-
-
 def names_memory(given: Any) -> bool:
-    """Whether what was given as store is this process's memory. Raises for a URL of neither memory nor Redis."""
+    """Whether what was given as store is this process's memory. Raises for a URL of no store."""
     if not isinstance(given, str):
         return False
     scheme, separator, _ = given.partition("://")
-    if not separator or scheme not in ("memory", *SCHEMES):
-        schemes = ", ".join(f"{name}://" for name in ("memory", *SCHEMES))
+    known = ("memory", *SCHEMES, *SQL_SCHEMES)
+    if not separator or scheme not in known:
+        schemes = ", ".join(f"{name}://" for name in known)
         message = f"store {mask_password(given)!r} is unknown; it starts with one of {schemes}, like {EXAMPLE}"
         raise ConfigError(message, param="store")
     return scheme == "memory"
+
+
+def names_sql(given: Any) -> bool:
+    """Whether what was given as store is a SQL database."""
+    return isinstance(given, str) and given.partition("://")[0] in SQL_SCHEMES
 
 
 def combine_verdicts(slots: Sequence[QuotaSlot], verdicts: Sequence[RuleVerdict]) -> StoreResult:

@@ -1,7 +1,7 @@
 """The shared store. Each decision is made by one atomic script call over all rules; many callers can share a call.
 
-Threads share the calls of `redis_blocking`, the tasks of an event loop those of `redis_asyncio`, and all stores of a
-process at one URL share both (`redis_calls`). The Redis server's clock decides unless a request carries its own time,
+Threads share the calls of `blocking_calls`, the tasks of an event loop those of `redis_asyncio`, and all stores of a
+process at one URL share both (`shared_calls`). The Redis server's clock decides unless a request carries its own time,
 so servers whose clocks differ agree. A caller whose call is not answered within the deadline gets `StoreDown`.
 """
 
@@ -14,11 +14,12 @@ import hiredis
 from frontrow.core.breaker import Breaker
 from frontrow.core.clock import SystemClock
 from frontrow.limits.stats import Stats
+from frontrow.limits.stores.blocking_calls import ConnectionLost
 from frontrow.limits.stores.hash_slots import HashSlotStore
 from frontrow.limits.stores.protocol import DEFAULT_PREFIX, QuotaSlot, Store, StoreRequest, StoreResult
-from frontrow.limits.stores.redis_blocking import ConnectionLost
-from frontrow.limits.stores.redis_calls import share_calls
+from frontrow.limits.stores.redis_calls import share_redis_calls
 from frontrow.limits.stores.redis_script import LimitScript, hash_tag
+from frontrow.limits.stores.redis_source import RedisSource
 from frontrow.limits.stores.store_health import StoreHealth
 
 
@@ -36,11 +37,12 @@ class RedisStore:
         prefix: str = DEFAULT_PREFIX,
         **connection_options: Any,
     ) -> None:
-        self._calls = share_calls(source, self, deadline_s=deadline_s, **connection_options)
-        self.is_cluster = self._calls.source.is_cluster
+        connections = RedisSource(source, deadline_s=deadline_s, **connection_options)
+        self._calls = share_redis_calls(connections, self, deadline_s=deadline_s)
+        self.is_cluster = connections.is_cluster
         self.tag_parts = common_parts(slots) if self.is_cluster else None
         self._script = LimitScript(slots, prefix, cluster=self.is_cluster)
-        self.health = StoreHealth(self._calls.source.shown, breaker or Breaker(SystemClock()), stats)
+        self.health = StoreHealth(connections.shown, breaker or Breaker(SystemClock()), stats)
 
     def decide(self, request: StoreRequest) -> StoreResult:
         """Decide one request. Blocks while Redis answers."""

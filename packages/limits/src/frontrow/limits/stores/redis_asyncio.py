@@ -3,7 +3,7 @@
 A request is sent at once when the last call carried a single one, and otherwise gathered with those of the same turn of
 the loop. Requests that come while a call is in flight go out together in the next one.
 
-The deadline is the store's time, as for blocking calls (`redis_blocking`): from when a call is sent until its answer is
+The deadline is the store's time, as for blocking calls (`blocking_calls`): from when a call is sent until its answer is
 there to be read. When the store misses it, all who wait are told so. Connecting has the same deadline, counted in turns
 of the loop that are no longer than planned; the attempt goes on in its own task and serves those who come later.
 
@@ -24,19 +24,17 @@ import hiredis
 
 from frontrow.core.redis_url import disconnect
 from frontrow.limits.quota import StoreDown
-from frontrow.limits.stores.protocol import StoreRequest, StoreResult
-from frontrow.limits.stores.redis_blocking import (
+from frontrow.limits.stores.blocking_calls import (
     MAX_BATCH,
     MAX_STARVED_S,
     MIN_TURN_S,
-    NOTHING,
-    READ_BYTES,
     RETRYABLE,
     SLICES,
     TURN_DEADLINES,
-    Asker,
     running_time_s,
 )
+from frontrow.limits.stores.protocol import StoreRequest, StoreResult
+from frontrow.limits.stores.redis_blocking import NOTHING, READ_BYTES, RedisAsker
 from frontrow.limits.stores.redis_source import RedisSource
 
 MAX_WAITING = 100_000
@@ -47,7 +45,7 @@ class Pending(NamedTuple):
     """A request in line: since when, who asks, and what."""
 
     since: tuple[float, int]  # the time, and how often the calls had been watched
-    asker: Asker
+    asker: RedisAsker
     request: StoreRequest
     future: "asyncio.Future[StoreResult]"
 
@@ -64,7 +62,7 @@ class LoopCalls:
         self._connecting: asyncio.Task[None] | None = None
         self._slice_s = deadline_s / SLICES  # how often to look at an attempt to connect
         self._slice_began_s = self._connect_left_s = 0.0  # what is left of the deadline for connecting
-        self._told_late: set[Asker] = set()  # who was told that connecting takes too long
+        self._told_late: set[RedisAsker] = set()  # who was told that connecting takes too long
         self._waiting: deque[Pending] = deque()
         self._sent: Sequence[Pending] = ()  # the requests of the call in flight
         self._sent_at_s = 0.0
@@ -74,7 +72,7 @@ class LoopCalls:
         self._timer: asyncio.TimerHandle | None = None
         self._watched = 0  # how often; a turn of the loop that takes long counts once
 
-    def submit(self, asker: Asker, request: StoreRequest) -> "asyncio.Future[StoreResult]":
+    def submit(self, asker: RedisAsker, request: StoreRequest) -> "asyncio.Future[StoreResult]":
         """Put a request in line and return the future of its result."""
         if len(self._waiting) >= MAX_WAITING:
             raise StoreDown(f"{MAX_WAITING} requests already wait for the limit store")
@@ -134,7 +132,7 @@ class LoopCalls:
 
     def _record(self, sent: Sequence[Pending], results: Sequence[Any]) -> None:
         """Count the call for each store that asked. It failed if none of its requests was decided."""
-        failures: dict[Asker, StoreDown | None] = {}
+        failures: dict[RedisAsker, StoreDown | None] = {}
         for pending, result in zip(sent, results, strict=True):
             down = result if type(result) is StoreDown else None
             failures[pending[1]] = down and failures.get(pending[1], down)
@@ -423,7 +421,7 @@ class _ClientConnection:
 class _Command(NamedTuple):
     """Requests of one store that one command decides, and their positions in the batch."""
 
-    asker: Asker
+    asker: RedisAsker
     positions: Sequence[int]
     requests: Sequence[StoreRequest]
     resent: bool = False  # with the script's source
@@ -433,7 +431,7 @@ def split_commands(batch: Sequence[Pending]) -> list[_Command]:
     """The commands that decide a batch: at least one for each store that asks."""
     if len(batch) == 1:
         return [_Command(batch[0].asker, (0,), (batch[0].request,))]
-    by_asker: dict[Asker, list[int]] = {}
+    by_asker: dict[RedisAsker, list[int]] = {}
     for at, pending in enumerate(batch):
         by_asker.setdefault(pending[1], []).append(at)
     commands: list[_Command] = []

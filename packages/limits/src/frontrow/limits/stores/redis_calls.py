@@ -1,95 +1,31 @@
-"""The calls to one Redis, shared by all stores of this process that use it in the same way.
+"""The calls to one Redis, shared by all stores of this process that use it in the same way (`shared_calls`)."""
 
-A limiter per route is a store per route. They share one connection per event loop and one for all threads, and what
-they ask at the same moment is one round trip.
-"""
-
-import asyncio
-import weakref
-from collections.abc import AsyncGenerator
 from typing import Any
 
-from frontrow.core.errors import ConfigError
-from frontrow.core.forks import begin_in_child, fork_safe_lock
-from frontrow.limits.stores.protocol import StoreRequest, StoreResult
+from frontrow.limits.stores.blocking_calls import BlockingCalls
 from frontrow.limits.stores.redis_asyncio import LoopCalls
-from frontrow.limits.stores.redis_blocking import Asker, BlockingCalls
+from frontrow.limits.stores.redis_blocking import open_connection
 from frontrow.limits.stores.redis_source import RedisSource
-
-PAIR = "store=(redis.Redis(…), redis.asyncio.Redis(…))"
-
-
-class RedisCalls:
-    """Blocking calls, and those of each event loop. The last user that closes them closes the connections."""
-
-    def __init__(self, source: RedisSource, deadline_s: float) -> None:
-        self.source = source
-        self.users: weakref.WeakSet[Any] = weakref.WeakSet()
-        self._deadline_s = deadline_s
-        self._blocking = BlockingCalls(source, deadline_s)
-        begin_in_child(self._begin_in_child)
-        self._begin()
-
-    def _begin(self) -> None:
-        self._loop_calls: LoopCalls | None = None  # of the loop that was used last
-        self._loops: dict[asyncio.AbstractEventLoop, tuple[LoopCalls, AsyncGenerator[None, None]]] = {}
-
-    def _begin_in_child(self) -> None:
-        """Begin without event loops. The parent's are kept aside: to close them here would disturb the parent."""
-        _of_the_parent.append(self._loops)
-        self._begin()
-
-    def decide(self, asker: Asker, request: StoreRequest) -> StoreResult:
-        """Decide one request, sharing the round trip with other threads' requests of the same moment."""
-        if not self.source.serves_blocking:
-            raise ConfigError(f"blocking calls need a blocking client, like {PAIR}", param="store")
-        return self._blocking.decide(asker, request)
-
-    def adecide(self, asker: Asker, request: StoreRequest) -> "asyncio.Future[StoreResult]":
-        """Decide one request, sharing the round trip with other tasks' requests of the same moment."""
-        calls = self._loop_calls
-        if calls is None or calls.loop is not asyncio.get_running_loop():
-            calls = self._loop_calls = self._calls_of(asyncio.get_running_loop())
-        return calls.submit(asker, request)
-
-    def _calls_of(self, loop: asyncio.AbstractEventLoop) -> LoopCalls:
-        if not self.source.serves_asyncio:
-            raise ConfigError(f"asyncio calls need an asyncio client, like {PAIR}", param="store")
-        for closed in [each for each in self._loops if each.is_closed()]:
-            self._loops.pop(closed)[0].abandon()
-        if loop not in self._loops:
-            calls = LoopCalls(self.source, self._deadline_s)
-            self._loops[loop] = calls, calls.close_with_the_loop()
-        return self._loops[loop][0]
-
-    def close(self, user: Any) -> None:
-        """`user` needs the calls no more. Without any other user, the blocking connection is closed."""
-        self.users.discard(user)
-        if not self.users:
-            self._blocking.close()
-
-    async def aclose(self, user: Any) -> None:
-        """`close`, and without any other user close the connection of the running event loop."""
-        self.close(user)
-        if not self.users:
-            self._loop_calls = None
-            held = self._loops.pop(asyncio.get_running_loop(), None)
-            if held is not None:
-                await held[1].aclose()
+from frontrow.limits.stores.shared_calls import SharedCalls, share_calls
 
 
-_of_the_parent: list[object] = []
-_shared: "weakref.WeakValueDictionary[Any, RedisCalls]" = weakref.WeakValueDictionary()
-_lock = fork_safe_lock()
+class RedisCallSource:
+    """The calls of a `RedisSource`: a URL, or clients that serve blocking or asyncio callers or both."""
+
+    refusal = "store=(redis.Redis(…), redis.asyncio.Redis(…))"
+
+    def __init__(self, source: RedisSource) -> None:
+        self.connections = source
+        self.serves_blocking = source.serves_blocking
+        self.serves_asyncio = source.serves_asyncio
+
+    def blocking_calls(self, deadline_s: float) -> BlockingCalls:
+        return BlockingCalls(lambda: open_connection(self.connections), deadline_s)
+
+    def loop_calls(self, deadline_s: float) -> LoopCalls:
+        return LoopCalls(self.connections, deadline_s)
 
 
-def share_calls(given: Any, user: Any, *, deadline_s: float, **options: Any) -> RedisCalls:
-    """The calls to a URL or over clients, for `user`. Users that give the same get the same calls."""
-    source = RedisSource(given, deadline_s=deadline_s, **options)
-    key = (source.identity, deadline_s)
-    with _lock:
-        calls = _shared.get(key)
-        if calls is None:
-            calls = _shared[key] = RedisCalls(source, deadline_s)
-        calls.users.add(user)
-    return calls
+def share_redis_calls(source: RedisSource, user: Any, *, deadline_s: float) -> SharedCalls:
+    """The calls of `source`, for `user`. Users that connect in the same way get the same calls."""
+    return share_calls(RedisCallSource(source), source.identity, user, deadline_s=deadline_s)

@@ -10,7 +10,6 @@ that cannot be read as each other never meet. What is left of the quota (limit, 
 the state, and a script that reads the state under another quota converts it: `algorithms.carry_over` says how.
 """
 
-import re
 import struct
 from collections.abc import Sequence
 from functools import cache
@@ -20,9 +19,8 @@ from typing import Any, NamedTuple
 
 import hiredis
 
-from frontrow.core.clock import US_PER_S
 from frontrow.limits.keys import StoreKey
-from frontrow.limits.quota import Decision, Quota
+from frontrow.limits.quota import Decision
 from frontrow.limits.stores.protocol import (
     CHECK,
     RESERVE,
@@ -32,18 +30,16 @@ from frontrow.limits.stores.protocol import (
     StoreResult,
     check_prefix,
 )
+from frontrow.limits.stores.state_names import SPARE_US, key_start, state_of, stored_key
 
 GIVING_BACK = "-- [giving back]"  # what follows in an algorithm's file is not needed to check
 HASH_TAGS = 64  # hash tags on a Cluster: few enough to share calls, enough to spread over the nodes
-SPARE_MS = 1000  # a state lives this much longer than it matters
+MANY_SLOTS = 8  # of more slots, a call sends only those that its requests use
 STATES = ("fixed_window", "sliding_log", "sliding_counter", "bucket", "calendar_month")  # each is a file in `lua`
 REPLY = struct.Struct("<7q")  # per request: allowed, rule, remaining, reset, retry, delay, shadow bit mask
 ALLOWED = struct.Struct("<2q")  # the short reply to one check that is allowed without delay: remaining, reset
 TIME = struct.Struct("<q")
 _new: Any = tuple.__new__  # builds a named tuple at half the cost of calling its class
-_SAFE = re.compile(r"[A-Za-z0-9_.:@/-]{1,128}").fullmatch
-_PLAIN = re.compile(r"[A-Za-z0-9_.-]{1,64}").fullmatch
-_UNNAMED = re.compile(r"default|rule[0-9]+").fullmatch
 
 
 class Script(NamedTuple):
@@ -66,7 +62,7 @@ class LimitScript:
     def __init__(self, slots: Sequence[QuotaSlot], prefix: str, *, cluster: bool) -> None:
         check_prefix(prefix)
         self._cluster = cluster
-        self._key_starts = [f"{prefix}|{state_name(slot)}|" for slot in slots]
+        self._key_starts = [key_start(prefix, slot) for slot in slots]
         self._names_and_limits = [(slot.rule.name, slot.quota.capacity) for slot in slots]
         self._packed_slots = [_pack_slot(slot) for slot in slots]
         self._check_scripts = [_check_script(state_of(slot.quota)) for slot in slots]
@@ -91,23 +87,34 @@ class LimitScript:
         leading = tuple(range(len(first.slots)))
         if all(request.slots == leading and _is_plain(request) for request in requests):
             return ScriptCall(decide_script(), [len(keys), *keys, *self._spec, len(leading), b""])
+        spec = self._spec
+        if len(self._packed_slots) > MANY_SLOTS:
+            requests, spec = self._narrow(requests)
         numbers = [number for request in requests for number in _request_numbers(request)]
         packed = struct.pack(f"<{len(numbers)}d", *numbers)
-        return ScriptCall(decide_script(), [len(keys), *keys, *self._spec, 0, packed])
+        return ScriptCall(decide_script(), [len(keys), *keys, *spec, 0, packed])
+
+    def _narrow(self, requests: Sequence[StoreRequest]) -> tuple[Sequence[StoreRequest], tuple[str, bytes]]:
+        """The requests and the slots that they use, numbered anew. The script reads every slot that it is sent."""
+        used = sorted({slot for request in requests for slot in request.slots})
+        place = {slot: at for at, slot in enumerate(used)}
+        algorithms = self._spec[0]
+        spec = "".join(algorithms[slot] for slot in used), b"".join(self._packed_slots[slot] for slot in used)
+        return [each._replace(slots=tuple([place[slot] for slot in each.slots])) for each in requests], spec
 
     def frame_check(self, requests: Sequence[StoreRequest]) -> bytes | None:
         """The call as it goes over the wire, if it is the most common: one unit of one rule, by the server's clock."""
         slots, keys, cost, now_us, op, _ = requests[0]
         if len(requests) > 1 or len(slots) > 1 or cost != 1 or now_us is not None or op != CHECK or self._cluster:
             return None
-        key = (self._key_starts[slots[0]] + redis_key(keys[0])).encode()
+        key = (self._key_starts[slots[0]] + stored_key(keys[0])).encode()
         before, after = self._frames[slots[0]]
         return b"%b%d\r\n%b%b" % (before, len(key), key, after)
 
     def _keys(self, request: StoreRequest) -> list[str]:
         tag = "{" + hash_tag(request.tag) + "}" if self._cluster else ""
         starts = self._key_starts
-        return [tag + starts[slot] + redis_key(key) for slot, key in zip(request.slots, request.keys, strict=True)]
+        return [tag + starts[slot] + stored_key(key) for slot, key in zip(request.slots, request.keys, strict=True)]
 
     def read_reply(self, requests: Sequence[StoreRequest], reply: bytes) -> list[Any]:
         """The results of `requests`, in their order: a `StoreResult`, or a `ReserveResult` for a RESERVE."""
@@ -148,7 +155,7 @@ def _request_numbers(request: StoreRequest) -> tuple[int, ...]:
 def _pack_slot(slot: QuotaSlot) -> bytes:
     """A slot as the `slot` function of its algorithm's file reads it. All have the same size."""
     quota = slot.quota
-    ttl_ms = -(-quota.life_us // 1000) + SPARE_MS
+    ttl_ms = -(-(quota.life_us + SPARE_US) // 1000)
     if quota.is_bucket:
         numbers = (quota.capacity, quota.life_us, *quota.drip, int(quota.algorithm == "leaky_queue"))
     else:
@@ -189,39 +196,6 @@ def _script(*parts: str) -> Script:
 
 
 # -- keys ------------------------------------------------------------------------------------------------------------
-
-
-def state_of(quota: Quota) -> str:
-    """The kind of state this quota keeps. The three buckets keep the same."""
-    return "bucket" if quota.is_bucket else "calendar_month" if quota.calendar_month else quota.algorithm
-
-
-def state_name(slot: QuotaSlot) -> str:
-    """The part of a state's key that says what the state is: the rule, and by what algorithm and period it counts.
-
-    A rule without a name of its own is known by its whole quota, so two of them share a state only if they are equal.
-    """
-    rule, quota = slot.rule, slot.quota
-    name = rule.name + (f"={quota.limit}+{quota.capacity}" if _UNNAMED(rule.name) and not rule.namespace else "")
-    tier = f"~{_plain(slot.tier)}" if slot.tier else ""
-    namespace = f"@{_plain(rule.namespace)}" if rule.namespace else ""
-    period_s, rest_us = divmod(quota.period_us, US_PER_S)
-    period = f"{quota.period_us}us" if rest_us else f"{period_s}s"
-    kind = state_of(quota).removeprefix("sliding_").removesuffix("_window")
-    return f"{name}{tier}{namespace}|{kind}:{period}"
-
-
-def _plain(text: str) -> str:
-    return text if _PLAIN(text) else "!" + blake2b(text.encode("utf-8", "surrogatepass"), digest_size=10).hexdigest()
-
-
-def redis_key(key: StoreKey) -> str:
-    """`key` as part of a Redis key: itself when it is harmless, else a digest that no harmless key can equal."""
-    if isinstance(key, str):
-        if _SAFE(key):
-            return key
-        return "~" + blake2b(key.encode("utf-8", "surrogatepass"), digest_size=20).hexdigest()
-    return "=" + blake2b(key, digest_size=20).hexdigest()
 
 
 def hash_tag(key: StoreKey) -> str:

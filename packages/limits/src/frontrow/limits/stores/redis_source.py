@@ -37,7 +37,7 @@ class RedisSource:
 
     def __init__(self, given: Any, *, deadline_s: float = MIN_TIMEOUT_S, **options: Any) -> None:
         """`given` is a URL, a redis-py client, or a pair of clients, one blocking and one for asyncio."""
-        _need_hiredis()
+        need_redis_client()
         self._url: str | None = given if isinstance(given, str) else None
         self.timeout_s = max(MIN_TIMEOUT_S, deadline_s)
         self._options = {"timeout_s": self.timeout_s, "protocol": 2} | options
@@ -87,27 +87,32 @@ class RedisSource:
             await client.initialize()  # once, so that concurrent calls do not each load the cluster's slots
             return None, client
         connection = pool.connection_class(**pool.connection_kwargs)
+        taken: asyncio.StreamWriter | None = None
         try:
             await connection.connect()
             writer = getattr(connection, "_writer", None)
-            if not isinstance(writer, asyncio.StreamWriter):
-                return None, client
-            connection._reader = connection._writer = None  # ours now: the connection object must not close it
-            writer.transport.set_protocol(protocol)
-            return writer, None
+            if isinstance(writer, asyncio.StreamWriter):
+                connection._reader = connection._writer = None  # ours now: the connection object must not close it
+                writer.transport.set_protocol(protocol)
+                taken = writer
+            if self.owns(client):
+                await disconnect(client)  # its connections to Sentinels
         except BaseException:
+            if taken is not None:
+                taken.transport.abort()
             await connection.disconnect(nowait=True)
-            raise
-        finally:
             if self.owns(client):
                 await disconnect(client)
+            raise
+        return taken, (None if taken is not None else client)
 
     def owns(self, client: Any) -> bool:
         """Whether this source made `client` and the store should close it."""
         return client is not self._blocking and client is not self._asyncio
 
 
-def _need_hiredis() -> None:
+def need_redis_client() -> None:
+    """Raise a `ConfigError` that says what to install, if the client is not there."""
     try:
         import hiredis  # noqa: F401
         import redis.asyncio  # noqa: F401  # now, not during the first check, whose deadline is short

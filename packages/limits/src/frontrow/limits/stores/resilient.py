@@ -1,16 +1,16 @@
 """A shared store made resilient: cached refusals, a circuit breaker, and a policy for when the store is down."""
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any
 
 from frontrow.core.breaker import Breaker
 from frontrow.core.clock import Clock
-from frontrow.core.errors import ConfigError
+from frontrow.limits.options import check_options
 from frontrow.limits.quota import Decision, StoreDown
 from frontrow.limits.refusal_cache import RefusalCache
 from frontrow.limits.stats import Stats
-from frontrow.limits.stores.protocol import CHECK, REFUND, RESET, QuotaSlot, Store, StoreRequest, StoreResult
-from frontrow.limits.stores.redis import open_redis_store
+from frontrow.limits.stores.protocol import CHECK, REFUND, RESET, QuotaSlot, Store, StoreRequest, StoreResult, names_sql
 
 
 class SharedStore:
@@ -67,6 +67,32 @@ class SharedStore:
         if request.op == CHECK and result.decision.allowed:  # nearly always: nothing to remember
             return result
         return self._remember(request, result, sent_at_us)
+
+    async def adecide_many(self, requests: Sequence[StoreRequest]) -> list[StoreResult]:
+        """`adecide` of several requests at once, each on its own, without a task for each."""
+        results: list[StoreResult | None] = []
+        waited: list[tuple[int, Any]] = []
+        sent_at_us = self._clock()
+        for at, request in enumerate(requests):
+            cached = self._find_cached(request) if self.refusal_cache.by_key else None
+            if cached is None and not self.breaker.permits():
+                cached = self.apply_down_policy(request)
+            results.append(cached)
+            if cached is None:
+                waited.append((at, asyncio.ensure_future(self._remote.adecide(request))))
+        try:
+            for at, future in waited:
+                try:
+                    result = await future
+                except StoreDown:
+                    results[at] = self.apply_down_policy(requests[at])
+                else:
+                    results[at] = self._remember(requests[at], result, sent_at_us)
+        finally:
+            for _, future in waited:
+                if not future.done():  # the caller was cancelled
+                    future.cancel()
+        return results  # type: ignore[return-value]  # every place was filled
 
     def decide_block(self, request: StoreRequest) -> StoreResult:
         """Decide a request for a block of units. `StoreDown` in place of a policy: no policy hands out blocks."""
@@ -143,13 +169,24 @@ def open_shared_store(
     deadline_s: float,
     options: dict[str, Any],
 ) -> SharedStore:
-    """Open a resilient Redis store at a URL or over redis-py clients. Checks the options."""
+    """Open a resilient store at a URL or over redis-py clients. Checks the options."""
     from frontrow.limits.stores.from_url import open_memory_store
 
-    unknown = set(options) - {"prefix", "credential_provider"}
-    if unknown:
-        message = f"a Redis store takes the options prefix and credential_provider, not {min(unknown)!r}"
-        raise ConfigError(message, param=min(unknown))
     breaker = Breaker(clock)
-    remote = open_redis_store(source, slots, stats, breaker=breaker, deadline_s=deadline_s, **options)
+    remote = _open_remote(source, slots, stats, options, breaker=breaker, deadline_s=deadline_s)
     return SharedStore(remote, open_memory_store(slots, clock), slots, clock, stats, breaker, on_store_down)
+
+
+def _open_remote(source: Any, slots: Sequence[QuotaSlot], stats: Stats, options: dict[str, Any], **more: Any) -> Store:
+    """The store itself. Its client is imported only if it is wanted."""
+    if names_sql(source):
+        from frontrow.limits.stores.sql import open_sql_store
+
+        return open_sql_store(source, slots, stats, **options, **more)
+    from frontrow.limits.stores.redis_source import need_redis_client
+
+    need_redis_client()
+    from frontrow.limits.stores.redis import open_redis_store
+
+    check_options("a Redis store", options, ("prefix", "credential_provider"))
+    return open_redis_store(source, slots, stats, **options, **more)

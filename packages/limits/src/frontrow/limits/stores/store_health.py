@@ -12,6 +12,7 @@ from frontrow.core.log_line import LIMITS_SHARED_AGAIN, LIMITS_WITHOUT_STORE
 from frontrow.limits.stats import Stats
 
 REPEAT_AFTER_S = 60.0  # the same reason is logged again after this long at the earliest
+MAX_REASONS = 8  # as many are remembered; a server that goes away is reported in two or three ways, in turn
 
 
 class StoreHealth:
@@ -25,7 +26,7 @@ class StoreHealth:
         self._stats = stats
         self._monotonic_s = monotonic_s
         self._lock = fork_safe_lock()
-        self._logged: tuple[str, float] | None = None  # the reason logged last, and when
+        self._logged: dict[str, float] = {}  # the reasons logged last, and when
 
     def record_success(self, seconds: float) -> None:
         """Count a call that the store answered."""
@@ -43,8 +44,10 @@ class StoreHealth:
         self._breaker.failed()
         now_s = self._monotonic_s()
         with self._lock:
-            logged = self._logged
-            if logged is not None and logged[0] == reason and now_s < logged[1] + REPEAT_AFTER_S:
+            if now_s < self._logged.get(reason, -REPEAT_AFTER_S) + REPEAT_AFTER_S:
                 return
-            self._logged = (reason, now_s)
-        LIMITS_WITHOUT_STORE(store=self._shown, problem=reason)
+            self._logged.pop(reason, None)
+            if len(self._logged) >= MAX_REASONS:
+                del self._logged[next(iter(self._logged))]
+            self._logged[reason] = now_s
+        LIMITS_WITHOUT_STORE(store=self._shown, problem=reason.rstrip("."))

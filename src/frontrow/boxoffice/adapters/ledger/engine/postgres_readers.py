@@ -12,7 +12,7 @@ import asyncpg
 
 from frontrow.boxoffice.adapters.ledger.engine.queries import Row
 from frontrow.boxoffice.adapters.ledger.engine.statements import Dialect, render
-from frontrow.shared.postgres_pool import borrow
+from frontrow.shared.postgres_pool import borrow, keep_as_is
 from frontrow.shared.postgres_url import PostgresHosts, begin_with
 
 # By index: a page of a search must not sort everything that might match.
@@ -79,7 +79,7 @@ class ReaderPool:
                     connect=self._hosts.connect,
                     command_timeout=self._timeout_s,
                     server_settings=READER_SETTINGS,
-                    reset=_keep_as_is,
+                    reset=keep_as_is,
                 )
             return self._pool
 
@@ -96,7 +96,3 @@ class ReaderPool:
         pool, self._pool = self._pool, None
         if pool is not None:
             pool.terminate()
-
-
-async def _keep_as_is(connection: Any) -> None:
-    """Readers change nothing of their connection; the pool's reset query would cost a round trip per read."""

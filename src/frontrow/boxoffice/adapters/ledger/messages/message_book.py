@@ -3,7 +3,8 @@
 The contract is in `messages/ports/message_book.py`.
 """
 
-from collections.abc import Sequence
+import hmac
+from collections.abc import Callable, Sequence
 from typing import Any, Final, cast
 
 import msgspec
@@ -15,7 +16,14 @@ from frontrow.boxoffice.adapters.ledger.engine.queries import Query, Row
 from frontrow.boxoffice.adapters.ledger.holds.booking_transactions import Program
 from frontrow.boxoffice.facts.model import OutboxFact, decode_fact
 from frontrow.boxoffice.facts.ports import PlannedWrite
+from frontrow.boxoffice.messages.model.channel_reports import (
+    BlockedAddress,
+    ReportKind,
+    address_digest,
+    masked_detail,
+)
 from frontrow.boxoffice.messages.model.messages import (
+    CodeAnswer,
     Contact,
     Delivery,
     DeliveryResult,
@@ -30,6 +38,8 @@ from frontrow.core.errors import InvalidInput
 
 MAX_CLAIMED: Final = 1_000
 MAX_PUSH: Final = 20  # devices per person
+MAX_CODE_TRIES: Final = 5
+PURGED_CODES: Final = 100  # ended ones that are deleted with each new one
 MAX_BODY_CHARS: Final = 100_000
 NEWEST_FACTS: Final = 100_000  # how far back a consumer looks for facts that the bus lost
 ADD_DELIVERIES: Final = "add_deliveries"
@@ -103,8 +113,9 @@ class SqlMessageBook:
             ]
             await self._line.submit(RunStatements((Query("save_delivery_results", rows),), now_us=now_us))
 
-    async def missed_facts(self, source: str, after: int, limit: int) -> list[OutboxFact]:
-        rows = await self._store.read(Query("missed_facts", params=(source, after, NEWEST_FACTS, limit)))
+    async def missed_facts(self, source: str, after: int, limit: int, since_us: int = 0) -> list[OutboxFact]:
+        params = (source, after, since_us, NEWEST_FACTS, limit)
+        rows = await self._store.read(Query("missed_facts", params=params))
         return [OutboxFact(row[0], decode_fact(row[1])) for row in rows]
 
     async def delivery_counts(self, kind: str) -> dict[str, int]:
@@ -133,6 +144,40 @@ class SqlMessageBook:
             return None
         push = await self._reads["push_of"].read(fan)
         return msgspec.structs.replace(contact_of(rows[0]), push=tuple(row[1] for row in push[:MAX_PUSH]))
+
+    async def blocked(self, addresses: Sequence[tuple[str, str]]) -> dict[tuple[str, str], BlockedAddress]:
+        if not addresses:
+            return {}
+        by_digest = {(channel, _digest(channel, address)): (channel, address) for channel, address in addresses}
+        rows = await self._store.read(Query("blocked_of", sorted(by_digest)))
+        return {by_digest[row[0], row[1]]: BlockedAddress(row[0], ReportKind(row[2]), row[3], row[4]) for row in rows}
+
+    def make_block_writes(
+        self, channel: str, address: str, reason: ReportKind, detail: str, now_us: int
+    ) -> list[Query]:
+        row = (channel, _digest(channel, address), reason.value, masked_detail(detail), now_us)
+        return [Query("block_addresses", [row])]
+
+    def make_unblock_writes(self, channel: str, address: str, reason: ReportKind) -> list[Query]:
+        return [Query("unblock_addresses", [(channel, _digest(channel, address), reason.value)])]
+
+    async def unblock(self, channel: str, address: str, now_us: int) -> bool:
+        query = Query("unblock_addresses", [(channel, _digest(channel, address), "")])
+        return bool(await self._line.submit(RunStatements((query,), now_us=now_us)))
+
+    async def put_phone_code(self, fan: str, phone: str, digest: str, ends_at_us: int, now_us: int) -> None:
+        queries = (
+            Query("purge_phone_codes", params=(now_us, PURGED_CODES)),
+            Query("put_phone_codes", [(fan, phone, digest, ends_at_us)]),
+        )
+        await self._line.submit(RunStatements(queries, now_us=now_us))
+
+    async def check_phone_code(self, fan: str, digest_of: Callable[[str], str], now_us: int) -> CodeAnswer:
+        run = RunProgram(lambda _: _check_phone_code(fan, digest_of, now_us), now_us)
+        return cast(CodeAnswer, await self._line.submit(run))
+
+    async def drop_device(self, fan: str, endpoint: str, now_us: int) -> None:
+        await self._line.submit(RunStatements((Query("drop_push_devices", [(fan, endpoint)]),), now_us=now_us))
 
     async def put_endpoint(self, endpoint: Endpoint, now_us: int) -> None:
         facts = msgspec.json.encode(endpoint.facts).decode()
@@ -203,6 +248,20 @@ def _claim_due(params: tuple[str, int, int, int], until_us: int, taken: list[int
     return (yield Query("claim_deliveries", [(row[0], until_us) for row in due]))
 
 
+def _check_phone_code(fan: str, digest_of: Callable[[str], str], now_us: int) -> Program[CodeAnswer]:
+    rows = yield Query("try_phone_codes", [(fan, now_us, MAX_CODE_TRIES)])
+    if not rows:
+        return CodeAnswer.OVER
+    phone, digest = str(rows[0][0]), str(rows[0][1])
+    if not hmac.compare_digest(digest_of(phone), digest):
+        return CodeAnswer.WRONG
+    yield Query("drop_phone_codes", [(fan,)])
+    if not (yield Query("contacts_by_fan", [(fan,)])):
+        yield from put_contact(Contact(fan), "", now_us)
+    yield Query("prove_phones", [(fan, phone, now_us)])
+    return CodeAnswer.RIGHT
+
+
 def _endpoint_of(row: Row) -> Endpoint:
     return Endpoint(row[0], row[1], row[2], row[3], row[4], _names.decode(row[5]), bool(row[6]))
 
@@ -213,6 +272,11 @@ def _push_endpoint(document: str) -> str:
         return str(msgspec.json.decode(document)["endpoint"])
     except (msgspec.DecodeError, KeyError, TypeError):
         raise InvalidInput("a push subscription is JSON with an endpoint", param="push") from None
+
+
+def _digest(channel: str, address: str) -> str:
+    """What stands for an address however it is spelled."""
+    return address_digest(channel, canonical_email(address) if channel == "email" else address)
 
 
 def put_contact(contact: Contact, event_id: str, now_us: int) -> Program[None]:
@@ -267,5 +331,5 @@ def change_email(
 
 def contact_of(row: Row) -> Contact:
     """A contact without its devices, which are separate rows."""
-    fan, email, phone, locale, channels, name = row
-    return Contact(fan, email, phone, locale, _names.decode(channels), name=name)
+    fan, email, phone, locale, channels, name, proven_phone = row
+    return Contact(fan, email, phone, locale, _names.decode(channels), name=name, proven_phone=proven_phone)

@@ -46,7 +46,7 @@ from frontrow.boxoffice.organiser.model.reseating import Reseat
 from frontrow.boxoffice.payments.model.payments import Payment, PaymentChanged
 from frontrow.boxoffice.people.model.person_names import LAST
 from frontrow.boxoffice.pricing.model.taxes import SELLERS_TAX, TaxRates
-from frontrow.boxoffice.refunds.model.refunds import Refund
+from frontrow.boxoffice.refunds.model.refunds import BookingSeen, Refund
 from frontrow.boxoffice.seats.model.venues import OwnVenue, Venue
 from frontrow.boxoffice.tickets.model.tickets import NewTicket, TicketRevoked
 from frontrow.boxoffice.waitlist.model.waitlist import WaitlistEntry
@@ -322,11 +322,11 @@ class SqlOrganiserBook:
         fence: int,
         now_us: int,
         change: Change,
-        worth_minor: int | None = None,
+        seen: BookingSeen | None = None,
         uses: Sequence[tuple[str, int]] = (),
     ) -> Refund:
         """Write a refund with the note of who gave it, in one transaction. A repeated refund is not noted again."""
-        ask = RequestRefund(refund, fence, now_us, worth_minor=worth_minor, uses=tuple(uses))
+        ask = RequestRefund(refund, fence, now_us, seen=seen, uses=tuple(uses))
         return cast(
             Refund, await self._line.submit(RunProgram(lambda facts: _refunded(ask, noted(change), facts), now_us))
         )

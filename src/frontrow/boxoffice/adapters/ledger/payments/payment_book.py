@@ -3,11 +3,13 @@
 from collections.abc import AsyncIterator, Sequence
 from typing import cast
 
+import msgspec
+
 from frontrow.boxoffice.adapters.ledger.engine.batched_reads import ReadsByKey
 from frontrow.boxoffice.adapters.ledger.engine.due_work import PAYMENTS, REFUNDS, DueWork
 from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, LedgerReader, RunProgram
-from frontrow.boxoffice.adapters.ledger.engine.queries import Query
-from frontrow.boxoffice.adapters.ledger.holds.booking_transactions import MakeMove
+from frontrow.boxoffice.adapters.ledger.engine.queries import Query, Row
+from frontrow.boxoffice.adapters.ledger.holds.booking_transactions import MakeMove, Program
 from frontrow.boxoffice.adapters.ledger.payments.payment_transactions import (
     ClaimDue,
     RequestRefund,
@@ -19,12 +21,14 @@ from frontrow.boxoffice.adapters.ledger.payments.payment_transactions import (
 )
 from frontrow.boxoffice.facts.model import Fact
 from frontrow.boxoffice.holds.model.bookings import Booking, Move
+from frontrow.boxoffice.payments.model.disputes import DisputeState, PaymentDispute, states_before
 from frontrow.boxoffice.payments.model.payments import Payment, PaymentChanged
-from frontrow.boxoffice.refunds.model.refunds import Refund
+from frontrow.boxoffice.refunds.model.refunds import BookingSeen, Refund
 from frontrow.boxoffice.tickets.model.tickets import NewTicket
 
 PAGE = 1_000
 EVER = (-1, 2**62)
+STATE_AT = 8  # the column of a dispute that has its state
 
 
 class SqlPaymentBook:
@@ -43,9 +47,12 @@ class SqlPaymentBook:
         facts: Sequence[Fact] = (),
         reason: str = "",
         tickets: Sequence[NewTicket] = (),
+        expires_at_us: int = 0,
     ) -> Booking | None:
         asked = (
-            MakeMove(payment.booking_id, move, fence, now_us, tickets=tuple(tickets), reason=reason) if move else None
+            MakeMove(payment.booking_id, move, fence, now_us, expires_at_us, tickets=tuple(tickets), reason=reason)
+            if move
+            else None
         )
         answer = await self._line.submit(SavePayment(payment, asked, tuple(facts), now_us))
         return cast("tuple[Booking | None]", answer)[0]
@@ -79,11 +86,11 @@ class SqlPaymentBook:
         fence: int,
         now_us: int,
         late: bool = False,
-        worth_minor: int | None = None,
+        seen: BookingSeen | None = None,
         uses: Sequence[tuple[str, int]] = (),
         facts: Sequence[Fact] = (),
     ) -> Refund:
-        ask = RequestRefund(refund, fence, now_us, late, worth_minor, tuple(uses), tuple(facts))
+        ask = RequestRefund(refund, fence, now_us, late, seen, tuple(uses), tuple(facts))
         return cast(Refund, await self._line.submit(ask))
 
     async def save_refund(self, refund: Refund, *, now_us: int, facts: Sequence[Fact] = ()) -> None:
@@ -100,6 +107,29 @@ class SqlPaymentBook:
             return []
         return cast(list[Refund], await self._line.submit(ClaimDue("refunds", now_us, until_us, limit)))
 
+    async def record_dispute(self, dispute: PaymentDispute, *, facts: Sequence[Fact] = ()) -> bool:
+        run = RunProgram(lambda told: _record_dispute(dispute, facts, told), dispute.changed_at_us)
+        return cast(bool, await self._line.submit(run))
+
+    async def disputes_of(self, booking_id: str) -> list[PaymentDispute]:
+        rows = await self._store.read(Query("disputes_of_booking", params=(booking_id,)))
+        return [_dispute_of(row) for row in rows]
+
+    async def disputes_of_ref(self, provider: str, payment_ref: str) -> list[PaymentDispute]:
+        rows = await self._store.read(Query("dispute_by_payment_ref", params=(provider, payment_ref)))
+        return [_dispute_of(row) for row in rows]
+
+    async def disputes(self, organiser_id: str, event_id: str, limit: int) -> list[PaymentDispute]:
+        rows = await self._store.read(Query("disputes_page", params=(organiser_id, event_id, limit)))
+        return [_dispute_of(row) for row in rows]
+
+    async def dispute_mark(self, event_id: str) -> tuple[int, int]:
+        ((count, last_us),) = await self._store.read(Query("dispute_mark", params=(event_id,)))
+        return count, last_us
+
+    async def disputed_tickets(self, event_id: str, limit: int) -> list[str]:
+        return [row[0] for row in await self._store.read(Query("disputed_tickets", params=(event_id, limit)))]
+
     async def all_payments(self) -> AsyncIterator[Payment]:
         """Every payment in the order of ids, read page by page."""
         async for payment in self.payments_between([EVER]):
@@ -115,3 +145,24 @@ class SqlPaymentBook:
             if len(rows) < PAGE:
                 return
             after = str(rows[-1][0])
+
+
+def _record_dispute(dispute: PaymentDispute, facts: Sequence[Fact], told: list[Fact]) -> Program[bool]:
+    """Write a new dispute or move a known one; whether anything changed. The facts are told only then."""
+    columns = msgspec.structs.astuple(dispute)
+    row = (*columns[:STATE_AT], dispute.state.value, *columns[STATE_AT + 1 :])
+    if not (yield Query("add_disputes", [row])):
+        key, moved = (dispute.provider, dispute.ref), (dispute.state.value, dispute.changed_at_us)
+        moves = [(*key, was.value, *moved) for was in states_before(dispute.state)]
+        if not moves or not (yield Query("move_disputes", moves)):
+            return False
+    if dispute.booking_id and dispute.state is not DisputeState.OPEN:
+        yield Query("wake_waiting_refunds", [(dispute.booking_id, dispute.changed_at_us)])
+    told.extend(facts)
+    return True
+
+
+def _dispute_of(row: Row) -> PaymentDispute:
+    values = list(row)
+    values[STATE_AT] = DisputeState(values[STATE_AT])
+    return PaymentDispute(*values)

@@ -26,6 +26,7 @@ from frontrow.boxoffice.adapters.ledger.holds.booking_transactions import (
     transferred_seats,
 )
 from frontrow.boxoffice.adapters.ledger.holds.optimistic_insert import ConflictHistory
+from frontrow.boxoffice.adapters.ledger.tickets.redemption_transactions import read_used
 from frontrow.boxoffice.facts.model import BookingPartlyRefunded, Fact
 from frontrow.boxoffice.holds.model.bookings import (
     ACTIVE_STATES,
@@ -39,8 +40,9 @@ from frontrow.boxoffice.holds.model.bookings import (
 )
 from frontrow.boxoffice.payments.model.payments import BY_FAN, Payment, PaymentChanged, PaymentState
 from frontrow.boxoffice.payments.model.retry_schedule import RETRIES_S
+from frontrow.boxoffice.pricing.model.prices import has_add_ons
 from frontrow.boxoffice.refunds.model.refund_lines import add_on_names, decode_refund_lines
-from frontrow.boxoffice.refunds.model.refunds import Refund, RefundState
+from frontrow.boxoffice.refunds.model.refunds import BookingSeen, Refund, RefundState
 from frontrow.boxoffice.tickets.model.ticket_transfers import TicketTransferred
 from frontrow.boxoffice.tickets.model.tickets import TicketScanned
 from frontrow.core.clock import US_PER_S
@@ -64,7 +66,7 @@ class RequestRefund(msgspec.Struct, frozen=True):
     fence: int
     now_us: int
     late: bool = False  # the booking no longer has these seats: only the refund is written
-    worth_minor: int | None = None  # what the booking was worth when the refund was worked out
+    seen: BookingSeen | None = None  # the booking when the refund was worked out
     uses: tuple[tuple[str, int], ...] = ()  # what the booking still uses of codes, stocks and limits, by counter
     facts: tuple[Fact, ...] = ()  # written if this request writes the refund
 
@@ -90,7 +92,10 @@ Saved = tuple[Booking | None] | BaseException
 
 
 def payment_of(row: Row) -> Payment:
-    return Payment(row[0], row[1], row[2], row[3], row[4], row[5], PAYMENT_STATES[row[6]], *row[7:18])
+    state = PAYMENT_STATES[row[6]]
+    if state is PaymentState.ACTION and row[20]:
+        state = PaymentState.PROCESSING
+    return Payment(row[0], row[1], row[2], row[3], row[4], row[5], state, *row[7:22])
 
 
 def refund_of(row: Row) -> Refund:
@@ -248,7 +253,10 @@ def _check_amounts(ats: Sequence[int], asks: Sequence[SavePayment]) -> Program[t
 
 def _set_query(payments: Sequence[Payment]) -> Query:
     ordered = sorted(payments, key=_by_id)
-    rows = [(p.id, *_tail(p), p.changed_at_us, p.declines, p.failure, p.booking_id) for p in ordered]
+    rows = [
+        (p.id, *_tail(p), p.changed_at_us, p.declines, p.failure, p.paid_with, p.agreed_at_us, p.booking_id)
+        for p in ordered
+    ]
     return Query("set_payments", rows)
 
 
@@ -286,6 +294,11 @@ def _write_rows(new: Sequence[Payment], old: Sequence[Payment], events: dict[str
                 p.changed_at_us,
                 p.declines,
                 p.failure,
+                p.account,
+                p.paid_with,
+                p.agreed_at_us,
+                p.offered,
+                p.fee_minor,
                 p.key("create"),
                 events[p.booking_id],
             )
@@ -302,7 +315,9 @@ def _head(p: Payment) -> tuple[str, str, int, str]:
 
 
 def _tail(p: Payment) -> tuple[str, str, str, str, int, int, int, int]:
-    return p.state.value, p.ref, p.method, p.reason, p.call, p.tries, p.retry_at_us, p.version
+    # Servers before schema 44 know no `processing`. They treat it like `action`: they read it, and cannot void it.
+    state = PaymentState.ACTION if p.state is PaymentState.PROCESSING else p.state
+    return state.value, p.ref, p.method, p.reason, p.call, p.tries, p.retry_at_us, p.version
 
 
 def save_refunds(asks: Sequence[SaveRefund], facts: list[Fact]) -> Program[list[bool]]:
@@ -347,16 +362,17 @@ def _is_repeated(earlier: Refund, ask: RequestRefund) -> bool:
 
 
 class RefundObstacles(msgspec.Struct, frozen=True):
-    """What can prevent refunds besides the booking's state: the newest payment, and the scanned and transferred
-    seats per booking."""
+    """What can prevent refunds besides the booking's state: the newest payment, the scanned and transferred seats, and
+    the add-ons that were redeemed, per booking."""
 
     newest: dict[str, str] = {}
     inside: dict[str, set[int]] = {}
     transferred: dict[str, set[int]] = {}
+    used: dict[str, Counter[str]] = {}
 
 
 def _find_obstacles(asks: Sequence[RequestRefund], bookings: dict[str, Booking]) -> Program[RefundObstacles]:
-    """Read under the bookings' locks, so no payment and no scan can come between this and the refund."""
+    """Read under the bookings' locks, so no payment, scan or redemption can come between this and the refund."""
     ids = sorted({ask.refund.booking_id for ask in asks if not ask.late} & bookings.keys())
     if not ids:
         return RefundObstacles()
@@ -366,7 +382,8 @@ def _find_obstacles(asks: Sequence[RequestRefund], bookings: dict[str, Booking])
         events = {bookings[one].event_id for one in inside}
         gone = {row[0] for row in (yield Query("cancelled_events", [(one,) for one in sorted(events)]))}
         inside = {one: seats for one, seats in inside.items() if bookings[one].event_id not in gone}
-    return RefundObstacles(newest, inside, (yield from transferred_seats(ids)))
+    used = yield from read_used([one for one in ids if has_add_ons(bookings[one].price_lines)])
+    return RefundObstacles(newest, inside, (yield from transferred_seats(ids)), used)
 
 
 def _add_refunds(
@@ -411,7 +428,9 @@ def refund_refusal(ask: RequestRefund, booking: Booking | None, obstacles: Refun
         booking.id, ""
     ):  # a lapsed payment was replaced: the caller counts again
         return PaymentChanged(refund.id)
-    if ask.worth_minor is not None and ask.worth_minor != booking.amount_minor:  # a ticket was returned in between
+    if ask.seen is not None and ask.seen.worth_minor != booking.amount_minor:  # a ticket was returned in between
+        return PaymentChanged(refund.id)
+    if ask.seen is not None and dict(ask.seen.used) != obstacles.used.get(booking.id, {}):  # redeemed in between
         return PaymentChanged(refund.id)
     return None
 

@@ -233,8 +233,14 @@ class SqlPeopleBook:
         rows = await self._line.submit(RunStatements((query,), now_us=now_us))
         return str(rows[0][0]) if rows else ""
 
-    async def open_magic_link(self, secret_hash: str, now_us: int) -> bool:
-        return bool(await self._store.read(Query("open_magic_link", params=(secret_hash, now_us))))
+    async def use_confirmed_link(self, secret_hash: str, now_us: int) -> str:
+        query = Query("use_confirmed_link", [(secret_hash, now_us)])
+        rows = await self._line.submit(RunStatements((query,), now_us=now_us))
+        return str(rows[0][0]) if rows else ""
+
+    async def open_magic_link(self, secret_hash: str, now_us: int) -> str:
+        rows = await self._store.read(Query("open_magic_link", params=(secret_hash, now_us)))
+        return str(rows[0][0]) if rows else ""
 
     async def names_of_address(self, email: str) -> list[str]:
         rows = await self._store.read(Query("names_of_address", params=(email, MAX_NAMES))) if email else []
@@ -323,7 +329,14 @@ def _erase(fan_id: str, now_us: int, facts: list[Fact]) -> Program[bool]:
         yield Query("forget_transfers_to", [(email, now_us)])
         known_as |= {(str(row[0]),) for row in (yield Query("names_of_address", params=(email, MAX_ERASED)))}
     names = sorted(known_as)
-    for query in ("forget_messages_to", "drop_contacts", "drop_name_tails", "drop_push", "drop_in_app"):
+    for query in (
+        "forget_messages_to",
+        "drop_contacts",
+        "drop_phone_codes",
+        "drop_name_tails",
+        "drop_push",
+        "drop_in_app",
+    ):
         yield Query(query, names)
     for row in (yield Query("entries_in_line", names)):  # an erased fan must get no offer
         yield from leave(row[1], row[3], now_us, facts)  # refused only while its offer is being paid

@@ -17,12 +17,13 @@ from frontrow.boxoffice.adapters.ledger.holds.booking_transactions import (
     transferred_seats,
 )
 from frontrow.boxoffice.adapters.ledger.payments.payment_transactions import lower_uses, refund_of
+from frontrow.boxoffice.adapters.ledger.tickets.redemption_transactions import read_used
 from frontrow.boxoffice.events.model.events import Event
 from frontrow.boxoffice.facts.model import Fact, TicketResold, TicketReturned
 from frontrow.boxoffice.holds.model.bookings import Booking, BookingNotFound, BookingState, Move, StaleFence
 from frontrow.boxoffice.payments.model.payments import ENDED
 from frontrow.boxoffice.pricing.model.booking_choices import choice_of, uses_left
-from frontrow.boxoffice.pricing.model.prices import decode_lines
+from frontrow.boxoffice.pricing.model.prices import decode_lines, has_add_ons
 from frontrow.boxoffice.refunds.model.refund_lines import PaidFor, add_ons_gone, decode_refund_lines, paid_for
 from frontrow.boxoffice.refunds.model.refund_rules import resale_sum
 from frontrow.boxoffice.refunds.model.ticket_returns import NotReturnable, Return, ReturnState, return_id
@@ -72,7 +73,8 @@ def begin_return(
 
 def _paid_for(booking: Booking) -> Program[PaidFor]:
     prices = {row[1]: row[2] for row in (yield Query("seat_prices_of", [(booking.id,)]))}
-    return paid_for(booking, prices, (yield from _add_ons_gone(booking)))
+    used = yield from read_used([booking.id] if has_add_ons(booking.price_lines) else [])
+    return paid_for(booking, prices, (yield from _add_ons_gone(booking)), used.get(booking.id, Counter()))
 
 
 def _add_ons_gone(booking: Booking) -> Program[Counter[str]]:

@@ -43,6 +43,10 @@ class SqlTicketBook:
         rows = await self._store.read(Query("revoked_tickets", params=(event_id, *after, limit)))
         return [(row[0], row[1]) for row in rows]
 
+    async def valid_tickets(self, event_id: str, after: int = -1, limit: int = 1_000) -> list[Ticket]:
+        params = (event_id, after, max(1, min(limit, MAX_PAGE)))
+        return [_ticket_of(row) for row in await self._store.read(Query("valid_tickets", params=params))]
+
     async def record_scans(self, scans: Sequence[Scan]) -> list[DuplicateScan]:
         if len(scans) > MAX_SCANS:
             raise InvalidInput(f"hand in at most {MAX_SCANS} scans at once, not {len(scans)}", param="scans")

@@ -17,16 +17,8 @@ from frontrow.boxoffice.adapters.ledger.events.event_status import status_facts
 from frontrow.boxoffice.adapters.ledger.waitlist import waitlist_transactions as programs
 from frontrow.boxoffice.adapters.ledger.waitlist.waitlist_transactions import entry_of, offer_of
 from frontrow.boxoffice.events.model.events import Event, EventStatus
-from frontrow.boxoffice.waitlist.model.waitlist import (
-    EndedEntries,
-    NewEntry,
-    NewOffer,
-    Offer,
-    WaitlistEntry,
-    WaitlistSummary,
-    WaitOrder,
-    WaitRules,
-)
+from frontrow.boxoffice.waitlist.model.offers import EndedEntries, NewOffer, Offer
+from frontrow.boxoffice.waitlist.model.waitlist import NewEntry, WaitlistEntry, WaitlistSummary, WaitOrder, WaitRules
 from frontrow.core.errors import FrontrowError, InvalidInput
 
 MAX_LINE_PAGE: Final = 1_000

@@ -31,23 +31,25 @@ from frontrow.boxoffice.facts.model import (
 )
 from frontrow.boxoffice.holds.model.bookings import BookingState, Move
 from frontrow.boxoffice.holds.model.holds import PlacedHold
-from frontrow.boxoffice.waitlist.model.waitlist import (
+from frontrow.boxoffice.waitlist.model.offers import (
     OFFER_MOVES,
-    AlreadyWaiting,
     EndedEntries,
-    EntryNotFound,
-    EntryState,
-    NewEntry,
     NewOffer,
-    NotWaiting,
     Offer,
     OfferMove,
     OfferNotFound,
     OfferOver,
     OfferState,
-    WaitlistEntry,
     due_move,
     entry_after,
+)
+from frontrow.boxoffice.waitlist.model.waitlist import (
+    AlreadyWaiting,
+    EntryNotFound,
+    EntryState,
+    NewEntry,
+    NotWaiting,
+    WaitlistEntry,
 )
 
 

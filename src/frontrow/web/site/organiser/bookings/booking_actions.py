@@ -31,6 +31,7 @@ REFUSALS = {
     "invalid_input": N_("This is not an email address."),
     "seats_taken": N_("Someone was faster: these seats are taken."),
     "ticket_scanned": N_("This ticket has been admitted. Undo the admission at the gate first."),
+    "booking_disputed": N_("The buyer’s bank is taking this money back, so nothing of it is refunded."),
     "refund_refused": N_("This refund is in progress or already paid."),
     "move_refused": N_("This booking has changed. Please review it again."),
     # reasons of a refused transfer

@@ -13,6 +13,7 @@ from litestar.params import FromPath, SkipValidation
 
 from frontrow.boxoffice.events.model.events import Event
 from frontrow.boxoffice.holds.model.bookings import Booking, BookingState
+from frontrow.boxoffice.messages.model.channel_reports import ReportKind
 from frontrow.boxoffice.messages.model.messages import NOBODY, Buyer
 from frontrow.boxoffice.payments.model.payments import PaymentState
 from frontrow.boxoffice.refunds.model.refund_lines import add_on_names, decode_refund_lines
@@ -39,6 +40,10 @@ from frontrow.web.site.routes import go_to, page
 
 Asked = Request[Any, Any, Any]
 PAGE: Final = 25
+MAIL_BLOCKED: Final = {
+    ReportKind.BOUNCED: N_("Mails to this address come back, so none are sent there. Correct the address."),
+    ReportKind.COMPLAINED: N_("This reader reported a mail as spam, so none are sent there."),
+}
 MAX_ACTS: Final = 50
 ENDED: Final = (BookingState.EXPIRED, BookingState.CANCELLED, BookingState.REFUNDED)
 DONE: Final = {
@@ -79,7 +84,7 @@ REFUNDS: Final = {
 class TransferLine:
     """A transfer of one ticket, as the page lists it. Who asked to be forgotten has no name."""
 
-    seat: str
+    seat: tuple[str, str, str]  # section, row and number
     sender: str
     recipient: str
     sent_at_us: int
@@ -93,7 +98,7 @@ class Line:
     booking: Booking
     state: tuple[str, str]
     buyer: Buyer
-    seats: list[str]
+    seats: list[tuple[str, str, str]]  # section, row and number
 
 
 @page("/organiser/events/{event_id:str}/bookings", "own_bookings", Access.staff("bookings:read"))
@@ -113,7 +118,7 @@ async def bookings(
             one,
             state_of(one, platform.clock()),
             buyers.get(one.fan, NOBODY),
-            [plan.seat_id(seat) for seat in one.seats],
+            [plan.labels.parts(plan.seat_id(seat)) for seat in one.seats],
         )
         for one in found
         if not state or one.state == state
@@ -172,6 +177,8 @@ async def booking_page(
     plan = await platform.organiser.organise.venues.plan(event.plan_hash)
     query, may = request.query_params, "refunds:write" in caller.permissions
     buyer = (await platform.ledger.organiser.buyers_of([booking.fan])).get(booking.fan, NOBODY)
+    mailed = ("email", buyer.email)
+    blocked = (await platform.ledger.messages.blocked([mailed])).get(mailed) if buyer.email else None
     changes = []
     if "audit:read" in caller.permissions:
         changes = await platform.ledger.organiser.changes(
@@ -194,12 +201,15 @@ async def booking_page(
         booking=booking,
         state=state_of(booking, platform.clock()),
         buyer=buyer,
+        disputes=await platform.ledger.payments.disputes_of(booking.id),
+        mail_blocked=MAIL_BLOCKED.get(blocked.reason, "") if blocked is not None else "",
         refusal=refusal,
         done=DONE.get(query.get("done", ""), ""),
         may=may,
         do=do,
         acts=await acts_of(platform, caller, changes, words_for(request), {event.id: event.currency}),
         chosen=[plan.seat_id(one) for one in chosen],
+        place=plan.labels.parts,
         add_ons=add_ons,
         extras=extra_fields(extras),
         back=await _amounts(platform, event, booking, chosen, extras) if do == "refund" else None,
@@ -261,7 +271,7 @@ async def _transfers(platform: Platform, booking: Booking, plan: Plan, buyer: Bu
     now_us = platform.clock()
     return [
         TransferLine(
-            plan.seat_id(one.seat_index),
+            plan.labels.parts(plan.seat_id(one.seat_index)),
             names.get(one.from_transfer, ""),
             one.email,
             one.created_at_us,
@@ -284,10 +294,7 @@ async def _records(platform: Platform, event: Event, booking: Booking, plan: Pla
         "summary": summary,
         "invoices": invoices,
         "missing_invoices": len(invoices) < 1 + len(paid_back),
-        "seats": [
-            (plan.seat_id(one), prices.get(plan.labels.text(plan.seat_id(one))), tickets.get(one))
-            for one in booking.seats
-        ],
+        "seats": [(plan.seat_id(one), prices.get(plan.seat_id(one)), tickets.get(one)) for one in booking.seats],
         "gone": [(plan.seat_id(seat), one) for seat, one in sorted(tickets.items()) if seat not in booking.seats],
         "payments": [(one, PAYMENTS.get(one.state, UNDER_WAY)) for one in payments],
         "refunds": [(one, REFUNDS[one.state], _refunded_names(one, plan)) for one in refunds],
@@ -296,7 +303,10 @@ async def _records(platform: Platform, event: Event, booking: Booking, plan: Pla
 
 def _refunded_names(refund: Refund, plan: Plan) -> list[str]:
     """The seats and add-ons of a refund."""
-    return [*(plan.seat_id(seat) for seat in refund.seats), *add_on_names(decode_refund_lines(refund.lines))]
+    return [
+        *(plan.labels.text(plan.seat_id(seat)) for seat in refund.seats),
+        *add_on_names(decode_refund_lines(refund.lines)),
+    ]
 
 
 async def _amounts(
@@ -318,7 +328,7 @@ async def _amounts(
     return {
         "number": full.number,
         "full": full.sum.amount_minor,
-        "rows": await refund_rows(platform, event.id, full.sum.lines),
+        "rows": await refund_rows(platform, event.id, full.sum.lines, full.sum),
         "policy": policy.sum.amount_minor,
         "kept": await refund_rows(platform, event.id, kept),
         "open": open_,

@@ -16,6 +16,12 @@ from frontrow.boxoffice.events.model.events import (
     PriceTier,
 )
 from frontrow.boxoffice.events.model.room_rules import MAX_DEPTH, MAX_WEIGHT, PRESALE_LANE, Lane, RoomRules
+from frontrow.boxoffice.payments.model.payment_rules import (
+    MAX_DAYS_BEFORE,
+    MAX_PAY_DAYS,
+    METHOD_IDS,
+    PaymentRules,
+)
 from frontrow.boxoffice.pricing.model.taxes import MAX_TAX_BASIS_POINTS, SELLERS_TAX
 from frontrow.boxoffice.refunds.model.refund_policy import MAX_REFUND_STEPS, RefundPolicy, RefundStep
 from frontrow.boxoffice.seats.model.venues import Plan
@@ -24,11 +30,13 @@ from frontrow.core.errors import InvalidInput
 from frontrow.shared.money import BASIS_POINTS, Money
 from frontrow.web.site.languages import N_
 from frontrow.web.site.organiser.form_fields import BAD_TAX, NEEDED, Reading, local_text, money_text, percent_text
+from frontrow.web.site.organiser.refusal_sentences import sentence_of
 
 MOST_FEES: Final = 6
 MOST_HOLD_MIN: Final = 60
 MOST_REFUND_H: Final = 24 * 365
 REFUND_ROWS: Final = 3  # steps of the refund policy that the form shows; more if there are more
+PAID_BEFORE_SHOW: Final = N_("At least the days to pay, so that the money comes before the show.")
 STEPS_FALL: Final = N_("Each step must end later than the one before and refund less.")
 MAX_SEATS_CHARS: Final = 60_000
 MAX_LINES_CHARS: Final = 8_000
@@ -161,6 +169,10 @@ def sale(event: Event, plan: Plan, zone: str) -> Values:
         "lonely": str(event.lonely_rule_until_percent),
         "card_tries": str(event.card_tries if event.card_tries > 1 else USUAL_CARD_TRIES),
         "first_decline": "yes" if event.card_tries == 1 else "",
+        **{f"method_{one}": "yes" for one in event.payments.methods or METHOD_IDS},
+        "pay_days": str(event.payments.pay_days),
+        "days_before_show": str(event.payments.days_before_show),
+        "slow_with_queue": "yes" if event.payments.slow_with_queue else "",
         "transfers": "yes" if event.transfers_allowed else "",
         "refunds": "yes" if policy.allowed else "",
         **_step_texts(policy),
@@ -191,9 +203,24 @@ def read_sale(reading: Reading, event: Event, plan: Plan) -> EventEdit:
         hold_ttl_s=None if str(hold_min) == shown["hold_min"] else hold_min * 60,  # 90 s stay 90 s
         lonely_rule_until_percent=reading.whole("lonely", 0, 100),
         card_tries=1 if reading.form.one("first_decline") else reading.whole("card_tries", 1, MAX_CARD_TRIES),
+        payments=_read_payments(reading, event),
         transfers_allowed=bool(reading.form.one("transfers")),
         refunds=policy,
     )
+
+
+def _read_payments(reading: Reading, event: Event) -> PaymentRules:
+    """The rules about paying. All methods that the form shows are no choice: later ones are offered, too."""
+    shown = [one for one in reading.form.one("methods_shown", 400).split(",") if one in METHOD_IDS]
+    chosen = tuple(one for one in shown if reading.form.one(f"method_{one}"))
+    methods = event.payments.methods if not shown else () if len(chosen) == len(shown) else chosen
+    if shown and not chosen:
+        reading.errors["methods"] = NEEDED
+    pay_days = reading.whole("pay_days", 0, MAX_PAY_DAYS)
+    days_before = reading.whole("days_before_show", 0, MAX_DAYS_BEFORE)
+    if days_before < pay_days and "pay_days" not in reading.errors:
+        reading.errors.setdefault("days_before_show", PAID_BEFORE_SHOW)
+    return PaymentRules(methods, pay_days, max(days_before, pay_days), bool(reading.form.one("slow_with_queue")))
 
 
 def _step_texts(policy: RefundPolicy) -> Values:
@@ -240,6 +267,8 @@ def room(event: Event, plan: Plan, zone: str) -> Values:
         "one_place": "yes" if event.room.one_place_per_person else "",
         "rotating": "yes" if event.rotating_codes else "",
         "reentry": "yes" if event.reentry else "",
+        "block_disputed": "yes" if event.block_disputed else "",
+        "names_at_gates": "yes" if event.names_at_gates else "",
     }
 
 
@@ -264,6 +293,8 @@ def read_room(reading: Reading, event: Event, plan: Plan) -> EventEdit:
         room=rules,
         rotating_codes=rotating,
         reentry=bool(reading.form.one("reentry")),
+        block_disputed=bool(reading.form.one("block_disputed")),
+        names_at_gates=bool(reading.form.one("names_at_gates")),
         presale_starts_at_us=None if fixed else presale_us,
     )
 
@@ -276,7 +307,7 @@ def read_kept(reading: Reading, event: Event, plan: Plan) -> EventEdit:
     try:
         return EventEdit(withheld=tuple(parse_seat_ranges(plan, reading.form.one("withheld", MAX_SEATS_CHARS))))
     except InvalidInput as error:
-        reading.errors["withheld"] = error.message  # it says which line
+        reading.errors["withheld"] = sentence_of(error)
         return EventEdit()
 
 

@@ -18,5 +18,5 @@ async def names_of_events(platform: Platform, events: Sequence[Event], words: Wo
             if one.venue_id not in zones:
                 venue = await platform.ledger.catalogue.venue(one.venue_id)
                 zones[one.venue_id] = (venue.time_zone if venue else "") or "UTC"
-            names[one.id] += f" · {words.when(one.starts_at_us, zones[one.venue_id])}"
+            names[one.id] += f" · {words.zoned(one.starts_at_us, zones[one.venue_id])}"
     return names

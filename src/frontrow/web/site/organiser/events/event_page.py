@@ -10,6 +10,7 @@ from litestar.params import FromPath
 from frontrow.boxoffice.events.model.event_changes import Editor
 from frontrow.boxoffice.events.model.events import Event, EventMoveRefused, EventStatus
 from frontrow.boxoffice.organiser.model.sales_figures import EventFigures
+from frontrow.boxoffice.payments.model.disputes import DisputeState
 from frontrow.boxoffice.refunds.model.refunds import RefundState
 from frontrow.web.http.access import Access, Caller, editor_of
 from frontrow.web.platform.injected import FromCaller, FromPlatform
@@ -56,6 +57,7 @@ async def _hub(
         await platform.ledger.organiser.cancellation(event.id) if event.status is EventStatus.CANCELLED else None
     )
     running = refunding is not None and refunding.state == "running"
+    disputes = await platform.ledger.payments.disputes(caller.organiser_id, event.id, MAX_FAILED)
     failed = await platform.ledger.organiser.failed_refunds(caller.organiser_id, event.id, MAX_FAILED)
     unpaid = running or (refunding is not None and await _unpaid(platform, event))
     return render(
@@ -71,6 +73,7 @@ async def _hub(
         figures=await _figures(platform, caller, one),
         refunding=refunding,
         failed=[refund for _, refund in failed],
+        disputed=[one for one in disputes if one.state is DisputeState.OPEN and one.booking_id],
         unpaid=unpaid,
         again_s=AGAIN_S if running else 0,
         next=next_of(event, seen.state, now_us),

@@ -24,6 +24,7 @@ from frontrow.web.site.languages import N_
 from frontrow.web.site.organiser.events.event_forms import MAX_SEATS_CHARS, READERS, VALUES
 from frontrow.web.site.organiser.events.new_event import CURRENCIES, MOST_VENUES, STEPS
 from frontrow.web.site.organiser.form_fields import Errors, Reading, Typed
+from frontrow.web.site.payment_method_names import name_of
 from frontrow.web.site.render import render
 from frontrow.web.site.routes import FromForm, action, go_to, page
 
@@ -170,6 +171,7 @@ async def _step(
         done=done_of(request),
         can_write=_can_write(caller, one),
         humans={kind: HUMANS[kind] for kind in platform.organiser.organise.human_checks},
+        methods=[(m.id, name_of(m), m.family) for m in platform.box_office.provider.methods],
         presale_begun=0 < one.event.presale_starts_at_us <= platform.clock(),
     )
 

@@ -14,6 +14,7 @@ from frontrow.web.platform.injected import FromCaller, FromPlatform
 from frontrow.web.platform.platform import Platform
 from frontrow.web.site.languages import N_
 from frontrow.web.site.organiser.form_fields import NEEDED, Errors, Reading, Typed
+from frontrow.web.site.organiser.refusal_sentences import sentence_of
 from frontrow.web.site.render import PRIVATE, render
 from frontrow.web.site.routes import FromForm, action, go_to, page
 
@@ -89,7 +90,7 @@ async def import_codes(
         await platform.organiser.codes.import_codes(editor_of(caller), event, text)
     except InvalidInput as error:
         reading.errors["text"] = N_("These codes cannot be read; none was imported:")
-        return await _codes(request, platform, caller, event_id, reading, error.message)
+        return await _codes(request, platform, caller, event_id, reading, sentence_of(error))
     return go_to(f"/organiser/events/{event_id}/codes?done=imported")
 
 

@@ -28,7 +28,12 @@ HOUR_US: Final = 3_600 * US_PER_S
 DAY_US: Final = 24 * HOUR_US
 MOST_VENUES: Final = 100
 CURRENCIES: Final = ("EUR", "USD", "GBP", "CHF", "JPY", "BRL", "AED")
-SHAPES: Final = {"theatre": N_("Theatre"), "arena": N_("Arena with standing places"), "stadium": N_("Stadium")}
+SHAPES: Final = {
+    "theatre": N_("Theatre"),
+    "arena": N_("Arena with standing places"),
+    "stadium": N_("Stadium"),
+    "standing": N_("Standing places only, without numbers"),
+}
 # step -> its name; the order of the wizard
 STEPS: Final = {
     "details": N_("Details"),

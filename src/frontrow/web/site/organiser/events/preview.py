@@ -11,10 +11,10 @@ from litestar.params import FromPath
 from frontrow.boxoffice.events.event_listing import EventAvailability, FreeSeats
 from frontrow.boxoffice.events.model.events import EventMove, check_event
 from frontrow.core.errors import FrontrowError, InvalidInput, NotFound, Unavailable
+from frontrow.shared.local_time import time_text
 from frontrow.waitingroom.model.config import MAX_MESSAGE_CHARS
 from frontrow.web.endpoints.room.organiser import patch_room
 from frontrow.web.http.access import Access, Caller, editor_of
-from frontrow.web.http.bodies.json_values import time_text
 from frontrow.web.platform.injected import FromCaller, FromPlatform
 from frontrow.web.platform.platform import Platform
 from frontrow.web.site.event_display import Shown, sale_state
@@ -73,6 +73,7 @@ async def _preview(
         step_of=STEP_OF,
         tax=percent_text(seller.tax_basis_points if own is None else own),
         own_tax=own is not None,
+        sells_at_once=one.event.sale_starts_at_us <= platform.clock(),
         may_open=opens_later(one, platform.clock()),
     )
 
@@ -111,6 +112,7 @@ async def preview_page(
         tiers={tier.name: tier for tier in free.tiers},
         opens_at=time_text(event.sale_starts_at_us),
         now=time_text(platform.clock()),
+        page_url=f"{platform.settings.public_url.rstrip('/')}/events/{event.id}",
     )
 
 

@@ -1,4 +1,6 @@
-"""Ticket types, add-ons, codes and shared limits of an event: one page of plain lines, with spare ones."""
+"""Ticket types (cards, and a matrix of their prices), add-ons, codes and shared limits of an event, on one page.
+
+Every list has spare lines; the script shows them one at a time."""
 
 import re
 import unicodedata
@@ -28,6 +30,7 @@ from frontrow.boxoffice.pricing.model.sale_options import (
 )
 from frontrow.boxoffice.seats.model.venues import Plan
 from frontrow.core.errors import FrontrowError, NotFound, Unavailable
+from frontrow.shared.money import Money
 from frontrow.web.http.access import Caller, editor_of
 from frontrow.web.platform.injected import FromCaller, FromPlatform
 from frontrow.web.platform.platform import Platform
@@ -52,13 +55,15 @@ from frontrow.web.site.organiser.form_fields import (
     money_text,
     percent_text,
 )
+from frontrow.web.site.organiser.refusal_sentences import sentence_of
 from frontrow.web.site.render import render
-from frontrow.web.site.routes import FromForm, action, go_to, page
+from frontrow.web.site.routes import Form, FromForm, action, go_to, page
 
 Asked = Request[Any, Any, Any]
 PATH: Final = f"{ONE}/options"
 SPARE: Final = 2  # empty lines after the filled ones
 FIRST_TYPES: Final = 3  # adult, child and concession fit at once
+EXAMPLES: Final = (N_("Adult"), N_("Child"), N_("Concession"))  # names in the empty lines
 MOST_OF_A_TYPE: Final = 100
 MAX_FORM_BYTES: Final = 200_000
 BAD_CODE: Final = N_("A code has 2 to 40 letters, digits and dashes.")
@@ -100,7 +105,7 @@ async def change(
         except ChangedMeanwhile:
             reading.errors["form"] = MEANWHILE
         except FrontrowError as error:
-            reading.errors["form"] = error.message
+            reading.errors["form"] = sentence_of(error)
     return await _page(request, platform, caller, one, form.first(), reading.errors)
 
 
@@ -117,6 +122,7 @@ async def _page(
     counters += [add_on_counter(event.id, each.key) for each in event.add_ons]
     counters += [limit_counter(event, each.key, across_dates=each.across_dates) for each in event.limits]
     used = await platform.ledger.live_uses(counters, platform.clock())
+    minor = {tier.key: tier.price.minor for tier in event.tiers}
     return render(
         request,
         "organiser/options.html",
@@ -132,7 +138,10 @@ async def _page(
             "d": _rows(values, "dcode", MAX_DISCOUNTS),
             "l": _rows(values, "lname", MAX_LIMITS),
         },
-        tiers=[(number, key, _tier_name(event, key)) for number, key in enumerate(one.plan.tiers)],
+        script="js/organiser/options.js",
+        examples=EXAMPLES,
+        tiers=[(number, key, _tier_name(event, key), minor.get(key)) for number, key in enumerate(one.plan.tiers)],
+        shares=_shares(values, [minor.get(key) for key in one.plan.tiers], event.currency),
         countables=countables(event, one.plan),
         hidden=hidden_types(event.ticket_types),
         used_codes={each.code: used.get(discount_counter(event.id, each.code), 0) for each in event.discounts},
@@ -144,6 +153,18 @@ async def _page(
         can_write="events:write" in caller.permissions and not one.is_final,
         done=done_of(request),
     )
+
+
+def _shares(values: Values, prices: Sequence[int | None], currency: str) -> list[list[str]]:
+    """What each type costs in each tier by its percentage, whether or not it has a price of its own."""
+    found = []
+    for n in range(MAX_TYPES):
+        asked = Reading(Form([("percent", values.get(f"tpercent{n}", "") if n else "")]))
+        points = asked.percent("percent", 100_000) if asked.form.one("percent", 8) else 10_000
+        found.append(
+            ["" if one is None else money_text(Money(one, currency).percent(points).minor, currency) for one in prices]
+        )
+    return found
 
 
 def _tier_name(event: Event, key: str) -> str:

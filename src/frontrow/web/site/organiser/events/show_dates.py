@@ -20,6 +20,7 @@ from frontrow.web.site.event_display import shown
 from frontrow.web.site.languages import N_
 from frontrow.web.site.organiser.events.event_steps import ONE, READS, WRITES, OrganiserEvent, load_event
 from frontrow.web.site.organiser.form_fields import BAD_TIME, NEEDED, Errors, Reading, Typed
+from frontrow.web.site.organiser.refusal_sentences import sentence_of
 from frontrow.web.site.render import render
 from frontrow.web.site.routes import Form, FromForm, action, go_to, page
 
@@ -74,7 +75,7 @@ async def add(
     except (Unavailable, NotFound):
         raise
     except FrontrowError as error:
-        reading.errors["form"] = error.message  # it says which date
+        reading.errors["form"] = sentence_of(error)
     return await _page(request, platform, caller, one, _typed(form), reading.errors, meant, looked=not reading.errors)
 
 

@@ -10,12 +10,11 @@ from frontrow.boxoffice.messages.model.messages import NOBODY
 from frontrow.boxoffice.waitlist.model.waitlist import EntryState, WaitOrder
 from frontrow.core.errors import InvalidInput, Refused
 from frontrow.web.http.access import Access, editor_of
-from frontrow.web.http.bodies.json_values import time_text
 from frontrow.web.http.cursors import next_of, read_number
-from frontrow.web.platform.event_access import own_event
+from frontrow.web.platform.event_access import own_event, zone_of
 from frontrow.web.platform.injected import FromCaller, FromPlatform
 from frontrow.web.site.languages import N_
-from frontrow.web.site.render import render
+from frontrow.web.site.render import render, words_for
 from frontrow.web.site.routes import FromForm, action, go_to, page
 
 Asked = Request[Any, Any, Any]
@@ -46,10 +45,11 @@ async def waitlist(
         after = 0
     shown = await platform.organiser.waitlists.read_page(event.id, "", after, PAGE)
     buyers = await platform.ledger.organiser.buyers_of([one.fan for one in shown.entries])
+    zone = await zone_of(platform, event)
     lines = [
         (
             one,
-            time_text(one.created_at_us)[:16].replace("T", " "),
+            words_for(request).zoned(one.created_at_us, zone, short=True),
             buyers.get(one.fan, NOBODY).email,
             STATES.get(one.state, OTHER),
         )

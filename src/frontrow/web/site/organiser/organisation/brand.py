@@ -50,7 +50,7 @@ def _page(
         status=422 if typed is not None else 200,
         script="js/organiser/brand.js",
         stored=stored,
-        seen=shown_brand(stored, platform.settings.room.colours),
+        seen=shown_brand(stored, "", platform.settings.room.colours),
         view=brand_view(platform.settings.room.colours, stored),
         typed=stored.colour if typed is None else typed,
         default=site_colours(platform.settings.room.colours)["brand"][0],

@@ -6,21 +6,47 @@ from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
-from frontrow.boxoffice.people.model.roles import PERMISSIONS, ROLES, Role
+from frontrow.boxoffice.people.model.roles import Role
 from frontrow.core.errors import FrontrowError, InvalidInput, Unavailable
 from frontrow.web.http.access import Access, Caller, actor
 from frontrow.web.platform.injected import FromCaller, FromPlatform
 from frontrow.web.platform.platform import Platform
+from frontrow.web.site.form_answers import show_once
 from frontrow.web.site.languages import N_
 from frontrow.web.site.organiser.organisation.change_log import ROLE_WORDS, names_of_team
 from frontrow.web.site.render import render, words_for
 from frontrow.web.site.routes import FromForm, action, go_to, page
-from frontrow.web.site.told import show_once
 
 Asked = Request[Any, Any, Any]
 TEAM: Final = "/organiser/team"
 DAY_S: Final = 86_400
 LIVES: Final = {"": N_("Until revoked"), "30": N_("30 days"), "365": N_("A year")}
+# what a role may do, as `boxoffice/people/model/roles.py` grants it
+ROLE_TEXTS: Final = {
+    Role.OWNER: N_("Everything, including the team and its API keys."),
+    Role.MANAGER: N_(
+        "Sets events up, publishes, pauses and cancels, refunds, writes to buyers. Cannot change the team."
+    ),
+    Role.BOX_OFFICE: N_("Sells and gives tickets, helps buyers, refunds, makes codes, scans. Cannot change events."),
+    Role.DOOR: N_("Scans tickets at the gate and finds bookings there. Sees no sales figures."),
+    Role.READ_ONLY: N_("Sees events, bookings, figures, the team and the audit log. Changes nothing."),
+}
+SCOPES: Final = {
+    "events:read": N_("See events that are not public yet"),
+    "events:write": N_("Create and change venues, events, prices and dates"),
+    "sales:control": N_("Publish, pause and cancel sales, and control the waiting room"),
+    "bookings:read": N_("See bookings and who made them"),
+    "refunds:write": N_("Refund; sell and give tickets at the box office"),
+    "messages:write": N_("Write to buyers"),
+    "codes:write": N_("Make presale and priority codes"),
+    "webhooks:write": N_("Set webhooks up"),
+    "figures:read": N_("See sales figures"),
+    "door:scan": N_("Check tickets at the gate"),
+    "audit:read": N_("See who changed what"),
+    "team:read": N_("See who is in the team"),
+    "team:write": N_("Invite, change and remove members"),
+    "keys:write": N_("Create and revoke API keys"),
+}
 DONE: Final = {
     "invited": N_("Invited. The link is sent by email."),
     "withdrawn": N_("The invitation is withdrawn."),
@@ -60,8 +86,8 @@ async def _team(
         keys=keys,
         names=await names_of_team(platform, caller),
         roles=ROLE_WORDS,
-        role_rights={role: sorted(ROLES[role]) for role in Role},
-        scopes=sorted(PERMISSIONS),
+        role_texts=ROLE_TEXTS,
+        scopes=SCOPES,
         lives=LIVES,
         secret=secret,
         refusal=refusal,

@@ -6,21 +6,19 @@ from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
-from frontrow.boxoffice.messages.model.messages import SentDelivery
 from frontrow.boxoffice.messages.webhook_endpoints import FACTS
 from frontrow.boxoffice.organiser.webhooks import MAX_PER_ORGANISER
 from frontrow.core.errors import FrontrowError, InvalidInput, NotFound, Unavailable
 from frontrow.web.http.access import Access, Caller, editor_of
-from frontrow.web.http.bodies.json_values import time_text
 from frontrow.web.http.cursors import next_of, read_number
 from frontrow.web.platform.event_access import own_event
 from frontrow.web.platform.injected import FromCaller, FromPlatform
 from frontrow.web.platform.platform import Platform
+from frontrow.web.site.form_answers import show_once
 from frontrow.web.site.languages import N_
 from frontrow.web.site.organiser.events.event_names import names_of_events
 from frontrow.web.site.render import render, words_for
 from frontrow.web.site.routes import FromForm, action, go_to, page
-from frontrow.web.site.told import show_once
 
 Asked = Request[Any, Any, Any]
 HOOKS: Final = "/organiser/webhooks"
@@ -106,15 +104,10 @@ async def _one(
         hook=hook,
         event=event,
         secret=secret,
-        deliveries=[_line(one) for one in shown],
+        deliveries=[(one, STATES.get(one.state, STATES["waiting"])) for one in shown],
         more=next_of(shown, DELIVERIES, shown[-1].number if shown else None),
         done=DONE.get(request.query_params.get("done", ""), ""),
     )
-
-
-def _line(one: SentDelivery) -> tuple[SentDelivery, str, tuple[str, str]]:
-    """A delivery, when it was created, and its status chip."""
-    return one, time_text(one.created_at_us)[:19].replace("T", " "), STATES.get(one.state, STATES["waiting"])
 
 
 @action(f"{HOOK}/rotate", "webhook_rotate", WRITES)

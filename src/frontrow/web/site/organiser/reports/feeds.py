@@ -9,10 +9,10 @@ from litestar.params import FromPath
 from frontrow.web.http.access import Access, Caller
 from frontrow.web.platform.injected import FromCaller, FromPlatform
 from frontrow.web.platform.platform import Platform
+from frontrow.web.site.form_answers import show_once
 from frontrow.web.site.languages import N_
 from frontrow.web.site.render import render
 from frontrow.web.site.routes import FromForm, action, go_to, page
-from frontrow.web.site.told import show_once
 
 Asked = Request[Any, Any, Any]
 FEEDS: Final = "/organiser/feeds"

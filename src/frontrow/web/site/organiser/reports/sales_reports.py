@@ -17,6 +17,7 @@ from frontrow.boxoffice.organiser.model.csv_cells import to_csv
 from frontrow.boxoffice.organiser.model.report_mails import ReportFrequency
 from frontrow.boxoffice.organiser.model.reports import EventReport, Table, report_tables
 from frontrow.boxoffice.organiser.workbooks import WorkbookFile
+from frontrow.boxoffice.payments.model.disputes import DisputeState, sum_by_state
 from frontrow.core.errors import NotFound
 from frontrow.web.http.access import Access, editor_of
 from frontrow.web.platform.event_access import own_event, zone_of
@@ -39,6 +40,7 @@ CHANNEL_NAMES: Final = {
 }
 FREQUENCIES: Final = {"": N_("Never"), "daily": N_("Every morning"), "weekly": N_("Every Monday morning")}
 DONE: Final = {"mail": N_("Saved.")}
+MAX_DISPUTES: Final = 10_000
 XLSX: Final = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 
 
@@ -50,11 +52,14 @@ async def reports(
     event = await own_event(platform, caller, event_id)
     report = await platform.organiser.reports.of(event, await zone_of(platform, event))
     chosen = await platform.organiser.report_mails.chosen(caller.id, event)
+    disputes = await platform.ledger.payments.disputes(caller.organiser_id, event.id, MAX_DISPUTES)
     return render(
         request,
         "organiser/reports.html",
         of_event=event,
         report=report,
+        disputed=sum_by_state(disputes, DisputeState.OPEN),
+        lost=sum_by_state(disputes, DisputeState.LOST),
         days=report.days[-SHOWN_DAYS:],
         day_bars=_bars([one.sold_minor for one in report.days[-SHOWN_DAYS:]]),
         check_in_line=_line(report),

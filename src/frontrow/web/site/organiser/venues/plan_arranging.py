@@ -23,6 +23,7 @@ from frontrow.web.platform.injected import FromCaller, FromPlatform
 from frontrow.web.platform.platform import Platform
 from frontrow.web.site.languages import N_
 from frontrow.web.site.organiser.form_fields import Errors
+from frontrow.web.site.organiser.refusal_sentences import sentences_of
 from frontrow.web.site.organiser.venues.venue_editor import MEANWHILE, ONE
 from frontrow.web.site.organiser.venues.venue_list import DONE, MAX_NAMED, MOST_BYTES, WRITES
 from frontrow.web.site.render import render
@@ -64,7 +65,7 @@ async def _shown(
     if isinstance(error, ChangedMeanwhile):
         errors["form"] = MEANWHILE
     elif error is not None:
-        wrong = error.about.get("errors") or [error.message]
+        wrong = sentences_of(error)
     return render(
         request,
         "organiser/venue_arrange.html",

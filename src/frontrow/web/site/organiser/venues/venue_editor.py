@@ -28,6 +28,7 @@ from frontrow.web.platform.platform import Platform
 from frontrow.web.site.languages import N_
 from frontrow.web.site.organiser.events.new_event import SHAPES
 from frontrow.web.site.organiser.form_fields import Errors, Reading, Typed
+from frontrow.web.site.organiser.refusal_sentences import sentence_of
 from frontrow.web.site.organiser.venues.venue_list import (
     DONE,
     MOST_BYTES,
@@ -153,7 +154,7 @@ async def edit_plan(
             changed = await asyncio.to_thread(change, plan, form)
             edit = VenueEdit(plan=PlanSource(document=to_document(changed)))
     except FrontrowError as error:
-        reading.errors["edit"] = error.message
+        reading.errors["edit"] = sentence_of(error)
     return await _changed(request, platform, caller, venue_id, form, reading, edit)
 
 

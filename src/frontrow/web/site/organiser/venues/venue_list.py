@@ -20,6 +20,7 @@ from frontrow.web.platform.injected import FromCaller, FromPlatform
 from frontrow.web.site.languages import N_
 from frontrow.web.site.organiser.events.new_event import SHAPES
 from frontrow.web.site.organiser.form_fields import NEEDED, Errors, Reading, Typed
+from frontrow.web.site.organiser.refusal_sentences import sentences_of
 from frontrow.web.site.render import render
 from frontrow.web.site.routes import FromForm, action, go_to, page
 
@@ -121,8 +122,7 @@ def refused(errors: Errors, error: InvalidInput | Refused) -> list[str]:
         errors.add_error(error)
         return []
     errors["text"] = N_("This cannot be read as a plan:")
-    named: list[str] = error.about.get("errors") or [error.message]
-    return named[:MAX_NAMED]
+    return sentences_of(error)[:MAX_NAMED]
 
 
 def source_of(reading: Reading) -> PlanSource | None:
@@ -143,11 +143,12 @@ def json_source(text: str) -> PlanSource:
     try:
         document = json.loads(text)
     except json.JSONDecodeError as error:
-        raise InvalidInput(f"line {error.lineno}, column {error.colno}: {error.msg}", param="text") from None
+        at = {"line": error.lineno, "column": error.colno}
+        raise InvalidInput("this is not valid JSON", param="text", reason="json", **at) from None
     except RecursionError:
         raise InvalidInput("this is nested too deeply for a plan", param="text") from None
     if not isinstance(document, dict):
-        raise InvalidInput("line 1, column 1: a plan is a JSON object", param="text")
+        raise InvalidInput("a plan is a JSON object", param="text", reason="json", line=1, column=1)
     return PlanSource(document=document) if document.get("v") == FORMAT else PlanSource(pretix=document)
 
 

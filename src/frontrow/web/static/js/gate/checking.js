@@ -10,16 +10,28 @@ const ANSWER_MS = 2_500,
   US = 1_000;
 
 /** @typedef {import("./verdicts.js").Kind} Kind */
-/** @typedef {{kind: Kind, ticket: string, seat: string, scan: string, first: import("./store.js").Seen | null, other: Sibling | null, why: string, type: string}} Checked `why` of ok: again, it came back */
+/** @typedef {{kind: Kind, ticket: string, seat: string, scan: string, first: import("./store.js").Seen | null, other: Sibling | null, why: string, type: string, name: string, booking: string, add_ons: import("./offline-guests.js").AddOn[]}} Checked `why` of ok: again, it came back */
 /** @typedef {{id: string, name: string, when: string}} Sibling */
 
 /** @type {Omit<Checked, "kind">} */
-const NOTHING = { ticket: "", seat: "", scan: "", first: null, other: null, why: "", type: "" };
+const NOTHING = {
+  ticket: "",
+  seat: "",
+  scan: "",
+  first: null,
+  other: null,
+  why: "",
+  type: "",
+  name: "",
+  booking: "",
+  add_ons: []
+};
 
 export class Checking {
   /** @param {{id: string, name: string}} event @param {Sibling[]} siblings @param {import("./link.js").Link} link
-   * @param {import("./store.js").Store} store @param {import("./sync.js").Sync} sync @param {boolean} can_verify */
-  constructor(event, siblings, link, store, sync, can_verify) {
+   * @param {import("./store.js").Store} store @param {import("./sync.js").Sync} sync @param {boolean} can_verify @param {import("./offline-guests.js").Guests} guests */
+  constructor(event, siblings, link, store, sync, can_verify, guests) {
+    this._guests = guests;
     this._event = event;
     this._siblings = new Map(siblings.map((one) => [eventHash(one.id), one]));
     this._link = link;
@@ -38,7 +50,7 @@ export class Checking {
     const ours = await this._store.unsent(this._event.id, ticket); // the server would decide without knowing of it
     if (ours && !this._sync.reentry) {
       const seat = (await this._store.known(this._event.id, ticket))?.seat ?? -1;
-      return { ...NOTHING, kind: "duplicate", ticket, seat: this._sync.gate?.seat(seat) ?? "", first: ours };
+      return { ...this._described(ticket), kind: "duplicate", seat: this._sync.gate?.seat(seat) ?? "", first: ours };
     }
     if (number) return { ...NOTHING, kind: ours ? "unsure" : "look_up", ticket, why: ours ? "number" : "" };
     const scan = `web-${crypto.randomUUID()}`;
@@ -61,9 +73,70 @@ export class Checking {
     const scan = `web-${crypto.randomUUID()}`,
       out = way === "out" ? { way } : {}; // a server of an earlier version knows no way
     const { status, body } = await this._link.ask("/check-in", { body: { booking, tickets, gate, scan, ...out } });
+    if (!status || status >= 500) return this._checkInAlone(tickets, gate, scan, way);
     if (status !== 200) return null;
     const results = [];
     for (const one of body.results) results.push(await this._told(one, "", gate));
+    return results;
+  }
+
+  /** Who has a ticket, as far as the guest list says it. @param {string} ticket */
+  _described(ticket) {
+    const guest = this._guests.byTicket(ticket);
+    if (!guest) return { ...NOTHING, ticket };
+    const add_ons = guest.add_ons.length ? this._guests.addOns(guest.booking) : [];
+    return { ...NOTHING, ticket, name: guest.name, booking: guest.booking, add_ons };
+  }
+
+  /** People of the guest list, when there is no line; null without a list.
+   * @param {string} words @returns {Promise<import("./lookup.js").Booking[] | null>} */
+  async findAlone(words) {
+    const held = this._sync.gate;
+    if (!held || !this._guests.list) return null;
+    const number = ticketNumber(words),
+      found = this._guests.find(number ?? words, (seat) => held.seat(seat));
+    return Promise.all(
+      found.map(async (one) => ({
+        booking: one.booking,
+        name: one.name,
+        email: one.email,
+        add_ons: one.add_ons.length ? this._guests.addOns(one.booking) : [],
+        tickets: await Promise.all(
+          one.tickets
+            .filter(([ticket]) => !number || ticket === number)
+            .map(([ticket, seat]) => this._ticketAlone(ticket, held.seat(seat)))
+        )
+      }))
+    );
+  }
+
+  /** @param {string} ticket @param {string} seat @returns {Promise<import("./lookup.js").Ticket>} */
+  async _ticketAlone(ticket, seat) {
+    const scans = (await this._store.known(this._event.id, ticket))?.scans ?? [],
+      admitted = scans.find((one) => one.way === "in");
+    return {
+      ticket,
+      seat,
+      valid: !this._sync.gate?.revoked.has(ticket),
+      admitted_at: admitted?.at ?? null,
+      outside: scans.at(-1)?.way === "out"
+    };
+  }
+
+  /** Without a line, under the ids that the server would have used. @param {string[]} tickets @param {string} gate @param {string} scan
+   * @param {import("./presence.js").Way} way @returns {Promise<Checked[] | null>} */
+  async _checkInAlone(tickets, gate, scan, way) {
+    const held = this._sync.gate;
+    if (!held) return null;
+    const results = [];
+    for (const ticket of tickets) {
+      const seat = this._guests.byTicket(ticket)?.tickets.find(([id]) => id === ticket)?.[1];
+      if (seat === undefined) return null;
+      const found = { ...this._described(ticket), seat: held.seat(seat), type: held.type(seat) };
+      if (way === "in" && held.blocks(ticket)) results.push({ ...found, kind: /** @type {Kind} */ ("disputed") });
+      else if (held.revoked.has(ticket)) results.push({ ...found, kind: /** @type {Kind} */ ("revoked") });
+      else results.push(await this._passAlone(found, { id: ticket, seat, fence: 0 }, gate, `${scan}:${seat}`, way));
+    }
     return results;
   }
 
@@ -75,7 +148,10 @@ export class Checking {
       seat: body.seat,
       scan: body.scan,
       first: body.first,
-      type: body.type ?? ""
+      type: body.type ?? "",
+      name: body.name ?? "", // a server of an earlier version tells less
+      booking: body.booking ?? "",
+      add_ons: this._guests.withOurs(body.booking ?? "", body.add_ons ?? [])
     };
     if (body.verdict === "wrong_event") return this._elsewhere(code, body.other);
     if (body.verdict === "revoked") return { ...found, kind: body.reason === "refunded" ? "refunded" : "revoked" };
@@ -84,15 +160,17 @@ export class Checking {
       await this._store.record(
         this._event.id,
         { id: body.ticket, seat: ticket?.seat, fence: ticket?.fence },
-        this._seen(body.scan, gate, body.verdict === "ok" ? "in" : "out")
+        this._seen(body.scan, gate, body.verdict === "ok" ? "in" : "out", body.at)
       );
     }
-    return { ...found, kind: body.verdict, why: body.again ? "again" : "" };
+    return { ...found, kind: body.verdict, why: body.again ? "again" : body.disputed ? "disputed" : "" };
   }
 
-  /** A scan of this device, now. @param {string} scan @param {string} gate @param {import("./presence.js").Way} way @returns {import("./presence.js").Seen} */
-  _seen(scan, gate, way) {
-    return { scan, gate, at: new Date(this._link.now_ms()).toISOString(), way, mine: true };
+  /** A scan of this device: at the time that the server wrote down, or now. Later scans of the ticket come after it.
+   * @param {string} scan @param {string} gate @param {import("./presence.js").Way} way @param {string | null} [at]
+   * @returns {import("./presence.js").Seen} */
+  _seen(scan, gate, way, at) {
+    return { scan, gate, at: at ?? new Date(this._link.now_ms()).toISOString(), way, mine: true };
   }
 
   /** Whose ticket it is, if it is one of ours on another day or of another show.
@@ -111,12 +189,20 @@ export class Checking {
     const { verdict, ticket } = await held.verify(code, this._link.now_ms() * US);
     if (verdict === "wrong_event") return this._elsewhere(code);
     if (!ticket) return { ...NOTHING, kind: /** @type {Kind} */ (verdict) };
-    const found = { ...NOTHING, ticket: ticket.id, seat: held.seat(ticket.seat), type: held.type(ticket.seat) };
-    if (verdict !== "ok") return { ...found, kind: /** @type {Kind} */ (verdict) };
+    const found = { ...this._described(ticket.id), seat: held.seat(ticket.seat), type: held.type(ticket.seat) };
+    const may_leave = verdict === "disputed" && way === "out"; // whoever is inside
+    if (verdict !== "ok" && !may_leave) return { ...found, kind: /** @type {Kind} */ (verdict) };
+    return this._passAlone(found, ticket, gate, scan, way);
+  }
+
+  /** Let a valid ticket pass by what this device knows. @param {Omit<Checked, "kind">} found @param {{id: string, seat: number, fence: number}} ticket
+   * @param {string} gate @param {string} scan @param {import("./presence.js").Way} way @returns {Promise<Checked>} */
+  async _passAlone(found, ticket, gate, scan, way) {
     const seen = this._seen(scan, gate, way),
       { passage, first } = await this._store.pass(this._event.id, ticket, seen, this._sync.reentry);
     switch (passage) {
       case "ok":
+        return { ...found, kind: passage, scan, why: this._sync.gate?.disputed.has(ticket.id) ? "disputed" : "" };
       case "left":
         return { ...found, kind: passage, scan };
       case "again":

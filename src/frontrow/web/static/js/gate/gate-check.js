@@ -5,9 +5,9 @@
  * A browser without Ed25519 verifies nothing and therefore admits nobody by itself (`canVerify`). */
 import { eventHash, listText, read, rotatingFits, unhex } from "./codes.js";
 
-/** @typedef {{event_id: string, name: string, keys: string[], revocations: RevocationList, seats: string[], rotating_secret: string, types?: Record<string, number[]>, reentry?: boolean}} Bundle */
+/** @typedef {{event_id: string, name: string, keys: string[], revocations: RevocationList, seats: string[], rotating_secret: string, types?: Record<string, number[]>, reentry?: boolean, disputed?: string[], block_disputed?: boolean}} Bundle */
 /** @typedef {{event_id: string, at_us: number, ids: string[], kid: string, signature: string}} RevocationList */
-/** @typedef {"ok" | "duplicate" | "revoked" | "wrong_event" | "forged" | "unreadable" | "old_code" | "replaced" | "unsure"} Verdict */
+/** @typedef {"ok" | "duplicate" | "revoked" | "wrong_event" | "forged" | "unreadable" | "old_code" | "replaced" | "disputed" | "unsure"} Verdict */
 /** @typedef {{verdict: Verdict, ticket: import("./codes.js").ReadTicket | null}} Verified */
 
 const ED25519 = { name: "Ed25519" };
@@ -39,6 +39,8 @@ export class Gate {
     this._secret = unhex(bundle.rotating_secret);
     /** @type {Set<string>} */
     this.revoked = new Set();
+    /** Tickets whose money is disputed, as of this bundle. */
+    this.disputed = new Set(bundle.disputed ?? []);
     /** @type {Map<number, string>} */
     this._types = new Map();
     for (const [name, seats] of Object.entries(bundle.types ?? {}))
@@ -89,8 +91,14 @@ export class Gate {
     if (ticket.event !== this._event) return { verdict: "wrong_event", ticket: null };
     if (this.revoked.has(ticket.id)) return { verdict: "revoked", ticket };
     if (!(await this._signed(ticket.kid, ticket.signature, ticket.signed))) return { verdict: "forged", ticket: null };
+    if (this.blocks(ticket.id)) return { verdict: "disputed", ticket };
     if (!ticket.rotating) return ticket.shown ? { verdict: "unreadable", ticket } : { verdict: "ok", ticket };
     return { verdict: (await rotatingFits(ticket, this._secret, now_us)) ? "ok" : "old_code", ticket };
+  }
+
+  /** Whether the event keeps out a ticket because its money is disputed. @param {string} id */
+  blocks(id) {
+    return (this.bundle.block_disputed ?? false) && this.disputed.has(id);
   }
 
   /** @param {number} index */

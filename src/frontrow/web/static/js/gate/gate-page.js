@@ -1,9 +1,12 @@
 // @ts-check
 /** The page of one gate: camera, hand scanner and typed codes lead to one check; what came of it is shown and listed. */
 import { $, data, h, say } from "../dom.js";
+import { placeName } from "../seatmap/names.js";
 import { lang, number, t } from "../words.js";
+import { addOnList } from "./add-ons.js";
 import { Checking } from "./checking.js";
 import { canVerify } from "./gate-check.js";
+import { Guests } from "./offline-guests.js";
 import { forgetPages, keepOffline, offerInstall, scanWorker } from "./install.js";
 import { Link } from "./link.js";
 import { openLookUp } from "./lookup.js";
@@ -41,8 +44,9 @@ const able = await canVerify(),
     throw error;
   }),
   link = new Link(event.id, page.csrf);
-const sync = new Sync(event.id, link, store, able, event.reentry),
-  checking = new Checking(event, page.siblings, link, store, sync, able);
+const guests = await Guests.opened(event.id);
+const sync = new Sync(event.id, link, store, able, guests, event.reentry),
+  checking = new Checking(event, page.siblings, link, store, sync, able, guests);
 const measured = { scans: 0, last_ms: 0 };
 let gate = localStorage.getItem(GATE_KEY) ?? "",
   silent = localStorage.getItem(SOUND_KEY) === "1",
@@ -56,14 +60,14 @@ let line = Promise.resolve();
 /** @param {string} at */
 const time = (at) => clock.format(new Date(at));
 
-/** A seat as its ticket names it: section, row, number. @param {string} seat */
+/** A seat as its ticket names it. @param {string} seat */
 function seatText(seat) {
   const [first, ...rest] = seat.split("-"),
     last = rest.pop() ?? "";
   if (!last) return seat;
   const section = page.names?.[first] ?? first,
     row = page.names?.[`${first}-${rest.join("-")}`] ?? rest.join("-");
-  return row ? t("Section {section}, row {row}, seat {seat}", { section, row, seat: last }) : `${section} ${last}`;
+  return row ? placeName(section, rest.join("-") === "GA" ? "" : row, last) : `${section} ${last}`;
 }
 
 /** The sentence under a verdict. @param {Checked} found */
@@ -71,6 +75,8 @@ function detail(found) {
   switch (found.kind) {
     case "ok":
       if (found.why === "again") return t("Welcome back.");
+      if (found.why === "disputed")
+        return t("The buyer’s bank is taking the money back. The organiser lets this ticket in.");
       if (found.type) return found.type;
       return link.up ? "" : t("Checked offline.");
     case "left":
@@ -86,6 +92,8 @@ function detail(found) {
       return found.other
         ? t("This ticket is for {name}, {when}.", { name: found.other.name, when: found.other.when })
         : t("This ticket is for another event.");
+    case "disputed":
+      return t("The buyer’s bank is taking the money back. Send the person to the box office.");
     case "refunded":
       return t("This ticket was refunded; the seat may belong to someone else.");
     case "revoked":
@@ -130,11 +138,23 @@ async function checkOne(text, seen_ms) {
     const matches = await findTicket(found.ticket);
     if (matches !== 1) found = { ...found, kind: "unsure", why: matches === null ? "number" : "no_number" };
   }
-  show(found.kind, seatText(found.seat), detail(found), !silent);
+  show(found.kind, seatText(found.seat), detail(found), !silent, found.name);
+  showAddOns(found);
   measured.scans++;
   measured.last_ms = performance.now() - seen_ms;
   await note(found);
   await paint();
+}
+
+/** What hands out add-ons. @type {import("./add-ons.js").Counter} */
+const counter = { guests, link, gate: () => gate, time, paint: () => paintState() };
+
+/** The add-ons of whoever was scanned, below the verdict. @param {Checked} found */
+function showAddOns(found) {
+  const box = $("#verdict-add-ons"),
+    some = found.booking && found.add_ons.length && ["ok", "duplicate"].includes(found.kind);
+  box.replaceChildren(...(some ? [addOnList(found.booking, found.add_ons, counter)] : []));
+  box.hidden = !some;
 }
 
 /** Whether people go out through this gate now. */
@@ -193,7 +213,7 @@ async function paint() {
 }
 
 async function paintState() {
-  const waiting = await store.countWaiting(event.id),
+  const waiting = (await store.countWaiting(event.id)) + guests.waiting,
     chip = $("#state");
   const down = link.down_ms === null ? "" : time(new Date(link.down_ms).toISOString());
   chip.textContent = link.signed_out ? t("Signed out") : down ? t("Offline since {time}", { time: down }) : t("Online");
@@ -249,7 +269,7 @@ async function paintConflicts() {
           "span",
           {},
           h("b", {}, conflictText(one.kind)),
-          ` ${seatText(one.seat) || one.ticket}: `,
+          ` ${one.kind === "add_on" ? one.seat : seatText(one.seat) || one.ticket}: `,
           one.scans.map((seen) => `${time(seen.at)} ${seen.gate}`).join(" · ")
         ),
         h(
@@ -269,8 +289,9 @@ async function paintConflicts() {
   if (found.length > was) say(t("Tickets admitted twice or by mistake: {n}", { n: found.length }));
 }
 
-/** @param {"twice" | "revoked" | "unknown"} kind */
+/** @param {"twice" | "revoked" | "unknown" | "add_on"} kind */
 function conflictText(kind) {
+  if (kind === "add_on") return t("Handed out, but already used or refunded:");
   if (kind === "twice") return t("Admitted twice:");
   return kind === "revoked" ? t("Admitted, but no longer valid:") : t("Admitted, but unknown:");
 }
@@ -296,7 +317,6 @@ async function openCamera(scanner) {
     cameras = fine ? await scanner.cameras() : [];
   $("#no-camera").hidden = fine;
   $("#camera").hidden = !fine;
-  $("#torch").hidden = !scanner.hasTorch;
   $("#which").hidden = cameras.length < 2;
   $("#which select").replaceChildren(
     ...cameras.map((one) =>
@@ -314,10 +334,15 @@ function begin() {
   scanner.addEventListener("failed", () => {
     $("#no-camera").hidden = false;
   });
-  $("#torch").onclick = () => {
-    const on = $("#torch").getAttribute("aria-pressed") !== "true";
-    $("#torch").setAttribute("aria-pressed", String(on));
-    scanner.torch(on);
+  scanner.addEventListener("change", () => {
+    $("#torch").hidden = !scanner.hasTorch; // another camera may have none, and starts without light
+    $("#torch").setAttribute("aria-pressed", "false");
+  });
+  $("#torch").onclick = async () => {
+    const on = $("#torch").getAttribute("aria-pressed") !== "true",
+      lit = await scanner.torch(on);
+    if (lit) $("#torch").setAttribute("aria-pressed", String(on));
+    else say(t("The light does not work on this device."));
   };
   $("#which select").onchange = () => scanner.choose(/** @type {HTMLSelectElement} */ ($("#which select")).value);
   $("#retry").onclick = () => openCamera(scanner);
@@ -329,7 +354,8 @@ function begin() {
     note,
     paint,
     again: () => sync.reentry,
-    leaving
+    leaving,
+    counter
   });
   paint();
 }
@@ -360,7 +386,7 @@ loud.onchange = () => {
   localStorage.setItem(SOUND_KEY, silent ? "1" : "0");
 };
 $("#forget").onclick = async () => {
-  const waiting = await store.countWaiting(event.id);
+  const waiting = (await store.countWaiting(event.id)) + guests.waiting;
   if (
     !confirm(
       waiting
@@ -369,7 +395,7 @@ $("#forget").onclick = async () => {
     )
   )
     return;
-  await Promise.all([store.forget(), forgetPages()]);
+  await Promise.all([store.forget(), guests.forget(), forgetPages()]);
   localStorage.clear();
   location.assign("/door");
 };

@@ -1,6 +1,7 @@
 // @ts-check
 /** The line to the server: each request has a deadline; knows since when the line is down, and how far this clock is off. */
 const DEADLINE_MS = 4_000,
+  TOLERATED_MS = 1_500,
   SKEW_KEY = "frontrow-door-skew_ms";
 
 /** @typedef {{status: number, body: any, tag: string}} Answer */
@@ -33,6 +34,7 @@ export class Link extends EventTarget {
     if (how.body !== undefined)
       Object.assign(headers, { "content-type": "application/json", "x-csrf-token": this._csrf });
     if (how.tag) headers["if-none-match"] = how.tag;
+    const asked_ms = Date.now();
     try {
       const sent = await fetch(this._base + path, {
         method: how.body === undefined ? "GET" : "POST",
@@ -43,7 +45,7 @@ export class Link extends EventTarget {
         signal: AbortSignal.timeout(how.deadline_ms ?? DEADLINE_MS)
       });
       const body = sent.status === 304 ? null : await sent.json().catch(() => null);
-      this._heard(sent);
+      this._heard(sent, asked_ms);
       return { status: sent.status, body, tag: sent.headers.get("etag") ?? "" };
     } catch {
       this._tell(this.down_ms ?? Date.now(), this.signed_out);
@@ -51,12 +53,11 @@ export class Link extends EventTarget {
     }
   }
 
-  /** @param {Response} sent */
-  _heard(sent) {
+  /** @param {Response} sent @param {number} asked_ms when the request left */
+  _heard(sent, asked_ms) {
     const theirs_ms = Date.parse(sent.headers.get("date") ?? "");
     if (Number.isFinite(theirs_ms)) {
-      const off_ms = theirs_ms + 500 - Date.now(); // the header tells whole seconds
-      this._skew_ms = Math.abs(off_ms) < 2_000 ? 0 : off_ms;
+      this._skew_ms = clockError(theirs_ms, asked_ms, Date.now());
       localStorage.setItem(SKEW_KEY, String(this._skew_ms));
     }
     const refused = sent.status === 401 || sent.status === 403;
@@ -75,4 +76,14 @@ export class Link extends EventTarget {
     this.signed_out = signed_out;
     this.dispatchEvent(new Event("change"));
   }
+}
+
+/** How far the server's clock is ahead of ours. Its time was read at any moment between the request and the answer, and
+ * tells whole seconds: an answer that took long proves nothing about the clocks.
+ * @param {number} theirs_ms @param {number} asked_ms @param {number} answered_ms */
+export function clockError(theirs_ms, asked_ms, answered_ms) {
+  const least_ms = theirs_ms - answered_ms,
+    most_ms = theirs_ms + 1_000 - asked_ms;
+  if (least_ms < TOLERATED_MS && most_ms > -TOLERATED_MS) return 0;
+  return Math.round((least_ms + most_ms) / 2);
 }

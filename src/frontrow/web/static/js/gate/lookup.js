@@ -3,10 +3,11 @@
  * A ticket's number finds that ticket; whoever stands at the gate compares the name and decides. */
 import { $, h, say } from "../dom.js";
 import { t, tn } from "../words.js";
+import { addOnList } from "./add-ons.js";
 
 /** @typedef {{ticket: string, seat: string, valid: boolean, admitted_at: string | null, outside: boolean}} Ticket */
-/** @typedef {{booking: string, name: string, email: string, tickets: Ticket[]}} Booking */
-/** @typedef {{gate: () => string, seat: (name: string) => string, time: (at: string) => string, note: (found: import("./checking.js").Checked) => Promise<void>, paint: () => Promise<void>, again: () => boolean, leaving: () => boolean}} Page */
+/** @typedef {{booking: string, name: string, email: string, tickets: Ticket[], add_ons?: import("./offline-guests.js").AddOn[]}} Booking */
+/** @typedef {{gate: () => string, seat: (name: string) => string, time: (at: string) => string, note: (found: import("./checking.js").Checked) => Promise<void>, paint: () => Promise<void>, again: () => boolean, leaving: () => boolean, counter: import("./add-ons.js").Counter}} Page */
 
 /** Make the search work. @param {import("./link.js").Link} link @param {import("./checking.js").Checking} checking @param {Page} page
  * @returns {(number: string) => Promise<number | null>} shows the ticket with this number; how many match, null without a line */
@@ -26,6 +27,12 @@ export function openLookUp(link, checking, page) {
     const words = field.value.trim();
     if (!words) return null;
     const { status, body } = await link.ask(`/bookings?q=${encodeURIComponent(words)}`);
+    const alone = !status || status >= 500 ? await checking.findAlone(words) : null;
+    if (alone) {
+      list.replaceChildren(...alone.map(card));
+      tell(alone.length ? t("Offline: found on this device.") : t("No booking matches on this device."));
+      return alone.length;
+    }
     list.replaceChildren(...(status === 200 ? body.bookings.map(card) : []));
     if (status !== 200) tell(t("This needs a connection."));
     else if (!body.bookings.length) tell(t("No booking matches."));
@@ -69,7 +76,8 @@ export function openLookUp(link, checking, page) {
             )
           : h("p", { class: "small" }, `${label} · ${stateOf(ticket)}`);
       }),
-      ...(left.length ? [go] : [])
+      ...(left.length ? [go] : []),
+      ...(one.add_ons?.length ? [addOnList(one.booking, one.add_ons, page.counter)] : [])
     );
     const chosen = () =>
       [.../** @type {NodeListOf<HTMLInputElement>} */ (form.querySelectorAll("input:checked"))].map((box) => box.value);

@@ -145,8 +145,13 @@ export class Scanner extends EventTarget {
     return Boolean(/** @type {any} */ (this.track?.getCapabilities?.())?.torch);
   }
 
-  /** @param {boolean} on */
+  /** Switch the lamp; false when the camera did not. @param {boolean} on @returns {Promise<boolean>} */
   async torch(on) {
-    await this.track?.applyConstraints(/** @type {any} */ ({ advanced: [{ torch: on }] })).catch(() => {});
+    if (!this.track) return false;
+    const how = /** @type {any} */ ({ advanced: [{ torch: on }] });
+    return this.track.applyConstraints(how).then(
+      () => true,
+      () => false
+    );
   }
 }

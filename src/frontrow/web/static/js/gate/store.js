@@ -8,13 +8,14 @@ const NAME = "frontrow-door",
   VERSION = 1;
 const CHUNK = 500;
 const MAX_RECENT = 30;
+const OTHERS_MS = 3 * 86_400_000; // other events are kept so long
 
 /** @typedef {import("./presence.js").Way} Way */
 /** @typedef {import("./presence.js").Known} Known */
 /** @typedef {import("./presence.js").Seen} Scan */
 /** @typedef {{scan: string, event: string, ticket: string, gate: string, at: string, way?: Way}} Waiting */
 /** @typedef {{gate: string, at: string}} Seen */
-/** @typedef {{event: string, ticket: string, seat: string, kind: "twice" | "revoked" | "unknown", scans: Seen[], settled?: boolean}} Conflict */
+/** @typedef {{event: string, ticket: string, seat: string, kind: "twice" | "revoked" | "unknown" | "add_on", scans: Seen[], settled?: boolean}} Conflict */
 /** @typedef {{event: string, at: string, kind: string, heading: string, seat: string, ticket: string, scan: string, number?: number}} Recent */
 /** @typedef {{id: string, name: string, bundle: import("./gate-check.js").Bundle, tag: string, at: string}} KeptEvent */
 
@@ -80,6 +81,11 @@ export class Store {
   /** @param {KeptEvent} kept */
   keepEvent(kept) {
     return this._put("events", kept);
+  }
+
+  /** The events that this device keeps. @returns {Promise<string[]>} */
+  async events() {
+    return (await got(this._work(["events"]).objectStore("events").getAllKeys())).map(String);
   }
 
   /** Let a valid ticket pass, or say why not, and to whose scan it lost. What passes waits to be handed in.
@@ -256,8 +262,9 @@ export class Store {
   }
 
   /** Other events that are long over, with their keys and lists; not those with scans to hand in.
-   * @param {string} here @param {number} before_ms */
-  async prune(here, before_ms) {
+   * @param {string} here */
+  async prune(here) {
+    const before_ms = Date.now() - OTHERS_MS;
     /** @type {KeptEvent[]} */
     const all = await got(this._work(["events"]).objectStore("events").getAll());
     for (const { id, at } of all) {

@@ -10,8 +10,7 @@ const BUSY_MS = 10_000,
   CALM_AFTER_MS = 120_000,
   AGAIN_MS = 3_000,
   MAX_AGAIN_MS = 60_000;
-const OVER_MS = 3 * 86_400_000,
-  HANDED_IN = 500,
+const HANDED_IN = 500,
   MAX_ROUNDS = 200,
   PAGE = 5_000,
   ANEW_MS = 600_000,
@@ -19,9 +18,10 @@ const OVER_MS = 3 * 86_400_000,
 
 export class Sync extends EventTarget {
   /** @param {string} event @param {import("./link.js").Link} link @param {import("./store.js").Store} store @param {boolean} can_verify
-   * @param {boolean} [reentry] what the page says until the bundle does */
-  constructor(event, link, store, can_verify, reentry = false) {
+   * @param {import("./offline-guests.js").Guests} guests @param {boolean} [reentry] what the page says until the bundle does */
+  constructor(event, link, store, can_verify, guests, reentry = false) {
     super();
+    this._guests = guests;
     this._event = event;
     /** Whether people may leave and come back. */
     this.reentry = reentry;
@@ -35,6 +35,9 @@ export class Sync extends EventTarget {
     this._tag = "";
     this._bundle_tag = "";
     this._bundle_ms = 0;
+    /** What the server says changes with a dispute, now and when the bundle was read. */
+    this._disputes = "";
+    this._bundle_disputes = "";
     this._after = 0;
     this._whole_ms = 0;
     this._failures = 0;
@@ -53,7 +56,8 @@ export class Sync extends EventTarget {
       this._tag = this.gate ? kept.tag : "";
       this.reentry = this.gate?.bundle.reentry ?? this.reentry; // a page from the cache may be older
     }
-    await this._store.prune(this._event, Date.now() - OVER_MS);
+    await this._store.prune(this._event);
+    await this._guests.prune(await this._store.events());
     addEventListener("online", () => this.now());
     addEventListener("offline", () => this._link.lost());
     document.addEventListener("visibilitychange", () => {
@@ -129,6 +133,13 @@ export class Sync extends EventTarget {
     });
   }
 
+  /** An add-on that was handed out here although it had been used, or was refunded.
+   * @param {import("./offline-guests.js").Redeemed} one @param {string} name @param {import("./store.js").Seen | null} last */
+  _addOnConflict(one, name, last) {
+    const scans = [...(last ? [last] : []), { gate: one.gate, at: one.at }];
+    return this._store.keepConflict({ event: this._event, ticket: one.redemption, seat: name, kind: "add_on", scans });
+  }
+
   /** The lists and counts; false when there is no line. */
   async _keepUp() {
     if (!this.gate && this._can_verify && !(await this._takeBundle())) return this._link.up;
@@ -137,9 +148,11 @@ export class Sync extends EventTarget {
       this._link.ask("/revocations", { tag: this._tag }),
       this._learn()
     ]);
+    await this._guests.keepUp(this._link, (one, name, last) => this._addOnConflict(one, name, last));
     if (counts.status === 200) {
       this.counts = counts.body;
       this.reentry = counts.body.reentry ?? this.reentry;
+      this._disputes = counts.body.disputes ?? ""; // a server of an earlier version knows none
     }
     if (list.status === 200 && this.gate) {
       if (await this.gate.revoke(list.body)) {
@@ -161,15 +174,20 @@ export class Sync extends EventTarget {
   /** Whether the rules of a bundle have changed, or its ticket types may have: more was sold. @param {import("./gate-check.js").Bundle} bundle */
   _isOld(bundle) {
     const types = Object.keys(bundle.types ?? { unknown: [] }).length; // a bundle of an older version does not say
+    if (this._disputes !== this._bundle_disputes) return true;
     return (bundle.reentry ?? false) !== this.reentry || (types > 0 && Date.now() - this._bundle_ms > ANEW_MS);
   }
 
   async _takeBundle() {
     const { status, body, tag } = await this._link.ask("/bundle", { tag: this._bundle_tag, deadline_ms: BUNDLE_MS });
-    if (status === 304) this._bundle_ms = Date.now();
+    if (status === 304) {
+      this._bundle_ms = Date.now();
+      this._bundle_disputes = this._disputes;
+    }
     if (status !== 200) return false;
     this._bundle_ms = Date.now();
     this._bundle_tag = tag;
+    this._bundle_disputes = this._disputes;
     this.gate = await Gate.opened(body);
     this.reentry = this.gate.bundle.reentry ?? false;
     await this._store.keepEvent({

@@ -5,7 +5,7 @@ import { t } from "../words.js";
 
 const FRESH_MS = 4_000;
 
-/** @typedef {"ok" | "duplicate" | "wrong_event" | "wrong_day" | "revoked" | "refunded" | "forged" | "old_code" | "unreadable" | "unsure" | "left" | "not_inside" | "look_up"} Kind */
+/** @typedef {"ok" | "duplicate" | "wrong_event" | "wrong_day" | "revoked" | "refunded" | "forged" | "old_code" | "unreadable" | "unsure" | "left" | "not_inside" | "look_up" | "disputed"} Kind */
 
 /** Tones in hertz and milliseconds: rising lets in, falling keeps out, even asks for another try.
  * @type {Record<Kind, [number, number][]>} */
@@ -33,6 +33,11 @@ const TONES = {
   revoked: [
     [300, 250],
     [200, 400]
+  ],
+  disputed: [
+    [300, 250],
+    [0, 60],
+    [300, 250]
   ],
   refunded: [
     [300, 250],
@@ -74,6 +79,7 @@ const SHAKES = {
   wrong_event: [250],
   wrong_day: [250, 80, 60],
   revoked: [400],
+  disputed: [300, 80, 300],
   refunded: [300, 80, 100],
   forged: [600],
   old_code: [50, 50, 50, 50, 50],
@@ -90,6 +96,7 @@ const SIGNS = {
   wrong_event: "M4 12h15M13 6l6 6-6 6",
   wrong_day: "M12 6v6l4 3M3 12a9 9 0 1 0 18 0 9 9 0 1 0-18 0",
   revoked: "M6 6l12 12M18 6L6 18",
+  disputed: "M12 4v10M12 19v1",
   refunded: "M9 6L4 11l5 5M4 11h10a6 6 0 0 1 6 6v1",
   forged: "M6 6l12 12M18 6L6 18",
   old_code: "M12 6v6l4 3M3 12a9 9 0 1 0 18 0 9 9 0 1 0-18 0",
@@ -113,6 +120,8 @@ export function heading(kind) {
       return t("Wrong day");
     case "revoked":
       return t("No longer valid");
+    case "disputed":
+      return t("Disputed");
     case "refunded":
       return t("Refunded");
     case "forged":
@@ -164,8 +173,8 @@ function play(kind) {
 /** @type {ReturnType<typeof setTimeout> | undefined} */
 let fading;
 /** Show a verdict. The panel is an alert, so that it is read out; its colour fades so that an old green is not a new one.
- * @param {Kind} kind @param {string} seat @param {string} detail @param {boolean} aloud */
-export function show(kind, seat, detail, aloud) {
+ * @param {Kind} kind @param {string} seat @param {string} detail @param {boolean} aloud @param {string} [name] who has the ticket */
+export function show(kind, seat, detail, aloud, name = "") {
   const panel = $("#verdict");
   panel.dataset.verdict = kind;
   delete panel.dataset.old;
@@ -175,6 +184,7 @@ export function show(kind, seat, detail, aloud) {
   $("#verdict-sign", panel).setAttribute("d", SIGNS[kind]);
   $("#verdict-heading").textContent = heading(kind);
   $("#verdict-seat").textContent = seat;
+  $("#verdict-name").textContent = name;
   $("#verdict-detail").textContent = detail;
   clearTimeout(fading);
   fading = setTimeout(() => {

@@ -6,7 +6,10 @@ const uPlot = /** @type {any} */ (globalThis).uPlot;
 const MAX_POINTS = 2_000,
   HEIGHT = 190,
   SMALL = 1_000,
-  GAP_S = 30;
+  GAP_S = 30,
+  HOUR_S = 3_600,
+  FINE_S = 300,
+  COARSE_S = 5;
 
 /** @typedef {{at_s: number, waiting: number | null, active: number | null, admitted: number | null, held: number | null, sold: number | null, selling: number | null, p50: number | null, p99: number | null}} Point */
 /** @typedef {Exclude<keyof Point, "at_s">} Name */
@@ -25,6 +28,23 @@ export const clockAt = (zone, seconds = false) =>
     timeZone: zone
   });
 
+/** Steps of an axis that counts people or seats: there is no fifth of a person. */
+const WHOLE_STEPS = [1, 2, 5]
+  .flatMap((n) => [0, 1, 2, 3, 4, 5, 6, 7].map((zeros) => n * 10 ** zeros))
+  .sort((a, b) => a - b);
+
+/** Every point of the last minutes, one per five seconds of the hour before them. @param {Point[]} points @returns {Point[]} */
+function thinned(points) {
+  const now_s = points[points.length - 1]?.at_s ?? 0;
+  let kept_s = -Infinity;
+  return points.filter((one) => {
+    if (one.at_s < now_s - HOUR_S) return false;
+    if (one.at_s < now_s - FINE_S && one.at_s < kept_s + COARSE_S) return false;
+    kept_s = one.at_s;
+    return true;
+  });
+}
+
 const short = new Intl.NumberFormat(lang, { notation: "compact", maximumFractionDigits: 3, numberingSystem: "latn" });
 /** The numbers of an axis: with the digits that tell them apart. @param {number[]} values */
 export const tickLabels = (values) => values.map((value) => short.format(value));
@@ -40,10 +60,11 @@ export function fromHistory(rows) {
 }
 
 export class Charts {
-  /** @param {Point[]} points @param {string} zone of the venue */
-  constructor(points, zone) {
+  /** @param {Point[]} points @param {string} zone of the venue @param {number} span_s what is shown of the hour */
+  constructor(points, zone, span_s = HOUR_S) {
     this.points = points;
     this.zone = zone;
+    this.span_s = span_s;
     this.clock = clockAt(zone);
     this.exact = clockAt(zone, true);
     /** @type {{plot: any, names: Name[]}[]} */
@@ -51,8 +72,14 @@ export class Charts {
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.#paint());
   }
 
-  /** @param {string} id @param {{name: Name, colour: string, label: string}[]} lines */
-  add(id, lines) {
+  /** Show another part of the hour. @param {number} span_s */
+  show(span_s) {
+    this.span_s = span_s;
+    for (const { plot, names } of this.plots) plot.setData(this.#columns(names));
+  }
+
+  /** @param {string} id @param {{name: Name, colour: string, label: string}[]} lines @param {boolean} [whole] they count people or seats */
+  add(id, lines, whole = false) {
     const box = document.getElementById(id);
     if (!box || !uPlot) return;
     const colour = (/** @type {string} */ name) => () =>
@@ -72,6 +99,12 @@ export class Charts {
       tzDate: (/** @type {number} */ s) => uPlot.tzDate(new Date(s * SMALL), this.zone),
       cursor: { y: false, points: { size: 7 } },
       scales: {
+        x: {
+          range: () => {
+            const last_s = this.points[this.points.length - 1]?.at_s ?? 0;
+            return [last_s - this.span_s, last_s];
+          }
+        },
         y: {
           range: (/** @type {any} */ _, /** @type {number} */ low, /** @type {number} */ high) => [
             0,
@@ -90,6 +123,7 @@ export class Charts {
         {
           ...axis,
           size: 52,
+          ...(whole && { incrs: WHOLE_STEPS }),
           values: (/** @type {any} */ _, /** @type {number[]} */ at) => tickLabels(at)
         }
       ],
@@ -145,7 +179,7 @@ export class Charts {
         p99: null
       });
     this.points.push(point);
-    if (this.points.length > MAX_POINTS) this.points.splice(0, this.points.length - MAX_POINTS);
+    if (this.points.length > MAX_POINTS) this.points = thinned(this.points);
     for (const { plot, names } of this.plots) plot.setData(this.#columns(names));
   }
 

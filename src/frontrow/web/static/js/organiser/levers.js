@@ -13,6 +13,23 @@ export function about(s) {
   return t("{n} h", { n: number(Math.round((s / HOUR_S) * 10) / 10) });
 }
 
+/** What a rate means for those who wait, in a sentence; the capacity may end it before all of them are in.
+ * @param {Record<string, number>} now @param {number} rate people per second @returns {string} */
+function whenInside({ waiting = 0, active = 0, capacity = 0 }, rate) {
+  if (!waiting) return t("Nobody is waiting now.");
+  if (!(rate > 0)) return t("At this rate nobody is let in.");
+  const room = Math.max(0, capacity - active),
+    fit = Math.min(waiting, room),
+    all = { all: number(waiting), capacity: number(capacity) };
+  if (!fit) return t("The capacity of {capacity} is reached: people come in as others leave, whatever the rate.", all);
+  if (fit === waiting)
+    return t("All {all} who wait would be inside in {time}.", { ...all, time: about(waiting / rate) });
+  return t(
+    "{n} of {all} who wait would be inside in {time}. Then the capacity of {capacity} is reached, and people come in as others leave.",
+    { ...all, n: number(fit), time: about(fit / rate) }
+  );
+}
+
 export class Levers {
   /** @type {Record<string, number>} */ now = {};
   /** @param {string} base @param {any} room @param {string} csrf @param {() => void} done */
@@ -33,9 +50,9 @@ export class Levers {
     document.querySelector("#rate")?.addEventListener("input", () => this.#eta());
   }
 
-  /** @param {Record<string, number>} now @param {boolean} paused */
+  /** @param {Record<string, number>} now with the limits that hold now, whoever set them @param {boolean} paused */
   show(now, paused) {
-    this.now = { ...now, rate: this.room.rate_per_s, capacity: this.room.capacity };
+    this.now = now;
     for (const cell of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[data-count]")))
       cell.textContent = number(this.now[cell.dataset.count ?? ""] ?? 0);
     $("[data-opens=pause]").hidden = paused;
@@ -44,7 +61,7 @@ export class Levers {
   }
 
   #eta() {
-    $("#eta").textContent = about((this.now.waiting ?? 0) / Number(/** @type {HTMLInputElement} */ ($("#rate")).value));
+    $("#eta").textContent = whenInside(this.now, Number(/** @type {HTMLInputElement} */ ($("#rate")).value));
   }
 
   /** @param {string} name */
@@ -53,7 +70,7 @@ export class Levers {
       field = /** @type {HTMLInputElement | null} */ (dialog.querySelector("[name=value]"));
     if (field)
       field.value = String(
-        name === "rate" ? this.room.rate_per_s : name === "capacity" ? this.room.capacity : this.room.message
+        name === "rate" ? this.now.rate : name === "capacity" ? this.now.capacity : this.room.message
       );
     $("[role=alert]", dialog).hidden = true;
     this.#eta();
@@ -95,13 +112,7 @@ export class Levers {
           : { [act === "rate" ? "rate_per_s" : "capacity"]: Number(value) };
     const steered = await ask(`${this.base}/room`, { method: "PATCH", body: change, headers: this.headers });
     if (!steered.ok) return refusal(steered);
-    this.room = {
-      ...this.room,
-      phase: steered.body.phase,
-      rate_per_s: steered.body.rate_per_s,
-      capacity: steered.body.capacity,
-      message: steered.body.message
-    };
+    this.room = { ...this.room, phase: steered.body.phase, message: steered.body.message };
     if (!(act === "pause" && everything) && act !== "resume") return "";
     const sale = await ask(`${this.base}/${act}`, {
       method: "POST",
@@ -111,9 +122,9 @@ export class Levers {
   }
 }
 
-/** @param {{status: number, body: any}} answer */
-function refusal({ status, body }) {
+/** In the page's language: the words of the answer are for programs. @param {{status: number}} answer */
+function refusal({ status }) {
   if (status === 0) return t("No connection. Nothing was changed; try again.");
   if (status === 401 || status === 403) return t("You are no longer allowed to do this. Sign in again.");
-  return body.detail || t("That did not work. Nothing was changed.");
+  return t("That did not work. Nothing was changed.");
 }

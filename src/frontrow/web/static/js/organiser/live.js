@@ -1,6 +1,6 @@
 // @ts-check
 /** The live sale: one frame a second into tiles, charts and the heat map; told aloud once a minute at most. */
-import { $, data, h, say } from "../dom.js";
+import { $, ask, data, h, say } from "../dom.js";
 import { lang, money, number, t } from "../words.js";
 import { Charts, clockAt, fromHistory } from "./charts.js";
 import { Heat } from "./heat.js";
@@ -8,12 +8,13 @@ import { Levers } from "./levers.js";
 import { FiguresStream } from "./stream.js";
 const TOLD_EVERY_MS = 60_000,
   PERCENT = 100,
-  BAR = 1000;
+  BAR = 1000,
+  ACTIVITY_EVERY_MS = 10_000;
 
 const found = data("found"),
   root = $("#live"),
   levers = document.querySelector("[data-opens]")
-    ? new Levers(found.base, found.room, root.dataset.csrf ?? "", () => {})
+    ? new Levers(found.base, found.room, root.dataset.csrf ?? "", () => activity())
     : null;
 const share = new Intl.NumberFormat(lang, { style: "percent", maximumFractionDigits: 1, numberingSystem: "latn" });
 const rate = new Intl.NumberFormat(lang, { maximumFractionDigits: 1, numberingSystem: "latn" });
@@ -26,7 +27,8 @@ const exact = clockAt(found.zone, true),
     timeZone: found.zone
   });
 const select = /** @type {HTMLSelectElement} */ ($("#section"));
-const charts = new Charts(fromHistory(found.history), found.zone);
+const span_s = () => Number(/** @type {HTMLInputElement} */ ($("#spans :checked")).value) * 60;
+const charts = new Charts(fromHistory(found.history), found.zone, span_s());
 const heat = new Heat($("#heat"), (name) => {
   select.value = name;
   sections();
@@ -63,7 +65,9 @@ function show(next) {
     paid
       ? money(paid.captured_minor - paid.refunded_minor - paid.refunds_open_minor, paid.currency)
       : money(0, found.currency),
-    t("after refunds")
+    next.whole_at_us < next.at_us
+      ? t("after refunds, at {time}", { time: exact.format(next.whole_at_us / 1000) })
+      : t("after refunds")
   );
   tile(
     "share",
@@ -82,7 +86,7 @@ function show(next) {
       : levers
         ? t("{n} per second now, at most {most}", {
             n: rate.format(room.admitted_per_s),
-            most: number(levers.room.rate_per_s)
+            most: number(room.rate_per_s)
           })
         : t("{n} per second now", { n: rate.format(room.admitted_per_s) })
   );
@@ -186,6 +190,7 @@ function phase() {
   );
   levers?.show(
     {
+      ...(frame.room && { rate: frame.room.rate_per_s, capacity: frame.room.capacity }),
       waiting: frame.room?.waiting ?? 0,
       active: frame.room?.active ?? 0,
       held: frame.seats.held,
@@ -294,25 +299,57 @@ function mode(mode, old) {
   root.toggleAttribute("data-old", old);
 }
 
-charts.add("c-line", [
-  { name: "waiting", colour: "--tier-1", label: t("Waiting") },
-  { name: "active", colour: "--tier-4", label: t("Inside") }
-]);
+/** What the team has changed, as the page had it at first: the server says it in words. */
+async function activity() {
+  const list = document.querySelector("#acts");
+  if (!list || document.hidden) return;
+  const { ok, body } = await ask(`${location.pathname}/activity.json`);
+  if (!ok || JSON.stringify(body) === told) return;
+  told = JSON.stringify(body);
+  list.replaceChildren(
+    .../** @type {any[]} */ (body).map((one) =>
+      h(
+        "li",
+        {},
+        h("b", {}, one.what),
+        h("span", { class: "detail" }, ...one.detail.map((/** @type {string} */ each) => h("bdi", {}, each))),
+        h("span", { class: "muted" }, h("bdi", {}, one.who), " · ", h("bdi", { class: "num" }, one.when))
+      )
+    )
+  );
+  $("#no-acts").hidden = body.length > 0;
+}
+let told = "";
+
+charts.add(
+  "c-line",
+  [
+    { name: "waiting", colour: "--tier-1", label: t("Waiting") },
+    { name: "active", colour: "--tier-4", label: t("Inside") }
+  ],
+  true
+);
 charts.add("c-rate", [
   { name: "admitted", colour: "--tier-3", label: t("People per second") },
   { name: "selling", colour: "--tier-2", label: t("Seats per second") }
 ]);
-charts.add("c-seats", [
-  { name: "sold", colour: "--tier-0", label: t("Sold") },
-  { name: "held", colour: "--tier-5", label: t("Held") }
-]);
+charts.add(
+  "c-seats",
+  [
+    { name: "sold", colour: "--tier-0", label: t("Sold") },
+    { name: "held", colour: "--tier-5", label: t("Held") }
+  ],
+  true
+);
 charts.add("c-times", [
   { name: "p50", colour: "--tier-1", label: t("Median") },
   { name: "p99", colour: "--tier-2", label: t("99% within") }
 ]);
 show(frame);
 select.addEventListener("change", sections);
+$("#spans").addEventListener("change", () => charts.show(span_s()));
+setInterval(activity, ACTIVITY_EVERY_MS);
 heat.draw(found.map).then(sections);
 new FiguresStream(`${found.base}/figures`, { frame: live, mode }).start();
-Object.assign(window, { live: { charts } });
+Object.assign(window, { live: { charts, levers } });
 export {};

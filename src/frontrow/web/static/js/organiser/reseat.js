@@ -3,6 +3,7 @@
 import { $, h, say } from "../dom.js";
 import { describe } from "../seatmap/element.js";
 import { BLOCKED, FREE, HELD } from "../seatmap/model.js";
+import { seatsName } from "../seatmap/names.js";
 import { t } from "../words.js";
 import "./dialogs.js";
 import { mapOfPage, showSeating } from "./plan.js";
@@ -29,7 +30,7 @@ if (seating) {
 
   const show = () => {
     const seats = [...model.mine].map((i) => model.seat(i).id);
-    $("#picked").textContent = seats.length ? seats.join(", ") : "–";
+    $("#picked").textContent = seats.length ? seatsName([...model.mine].map((i) => model.seat(i))) : "–";
     $("#to").replaceChildren(...seats.map((id) => h("input", { type: "hidden", name: "to", value: id })));
     /** @type {HTMLButtonElement} */ ($("#move")).disabled = seats.length !== wanted;
   };

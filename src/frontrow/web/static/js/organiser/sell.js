@@ -1,9 +1,10 @@
 // @ts-check
-/** The box office: seats picked on the map go into the field, each gets its ticket type, and the server says what they
+/** The box office, and the walk of a draft as a fan: seats picked on the map go into the field, each gets its ticket type, and the server says what they
  * cost with every fee. */
 import { $, ask, say } from "../dom.js";
 import { describe } from "../seatmap/element.js";
 import { BLOCKED, FREE } from "../seatmap/model.js";
+import { seatName } from "../seatmap/names.js";
 import "./once.js";
 import { mapOfPage, showSeating } from "./plan.js";
 
@@ -36,7 +37,7 @@ if (seating) {
         const pattern = /** @type {HTMLTemplateElement} */ ($("template", types)),
           copy = /** @type {DocumentFragment} */ (pattern.content.cloneNode(true)),
           select = /** @type {HTMLSelectElement} */ ($("select", copy));
-        $("span", copy).textContent = id;
+        $("span", copy).textContent = seatName(model.seat(index.get(id) ?? 0));
         select.name = `type-${id}`;
         if (chosen[id]) select.value = chosen[id];
         rows.set(id, $("label", copy));
@@ -70,7 +71,7 @@ if (seating) {
   };
   /** @param {number} i */
   const pick = (i) => {
-    const open = model.state[i] === FREE || model.state[i] === BLOCKED; // withheld seats are sold here
+    const open = model.state[i] === FREE || (model.state[i] === BLOCKED && field.dataset.fans === undefined); // withheld seats are sold here
     if (model.mine.has(i)) model.mine.delete(i);
     else if (open && model.mine.size < most) model.mine.add(i);
     else {

@@ -5,6 +5,7 @@
 import { say } from "../dom.js";
 import { number, priced, t } from "../words.js";
 import { COMPANION, FREE, HELD, RESTRICTED, STEP_FREE } from "./model.js";
+import { seatName } from "./names.js";
 import { PITCH, SeatView } from "./view.js";
 
 const FLY_MS = 320,
@@ -17,10 +18,6 @@ const FLY_MS = 320,
   MOUSE_LANDS_PX = 20;
 /** @type {Record<string, [number, number]>} */
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
-
-/** Where a seat is, in words. @param {import("./model.js").SeatInfo} seat */
-const whereIs = (seat) =>
-  t("Section {section}, row {row}, seat {seat}", { section: seat.section.name, row: seat.row, seat: seat.number });
 
 /** What a seat costs and is like, in words. @param {import("./model.js").SeatInfo} seat */
 function traits(seat) {
@@ -43,7 +40,7 @@ function traits(seat) {
 }
 
 /** What a seat is like, in words: section, row, seat, price, state. @param {import("./model.js").SeatInfo} seat */
-export const describe = (seat) => `${whereIs(seat)}, ${traits(seat)}`;
+export const describe = (seat) => `${seatName(seat)}, ${traits(seat)}`;
 
 /** @param {import("./model.js").Section} one @param {import("./model.js").SeatModel} model */
 export function priceRange(one, model) {
@@ -74,6 +71,7 @@ export class FrSeatmap extends HTMLElement {
   #moved = false;
   #pinch = 0;
   #flight = 0;
+  #whole = true;
 
   /** @param {import("./model.js").SeatModel} model */
   start(model) {
@@ -86,9 +84,9 @@ export class FrSeatmap extends HTMLElement {
     view.camera = view.fit();
     view.draw();
     new ResizeObserver(() => {
-      const fits = Math.abs(view.camera.k - view.fit().k) < 1e-3;
       this.#resize();
-      view.camera = fits ? view.fit() : view.keepInSight(view.camera);
+      if (this.#whole) this.#land();
+      view.camera = this.#whole ? view.fit() : view.keepInSight(view.camera);
       view.draw();
     }).observe(this);
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
@@ -167,6 +165,7 @@ export class FrSeatmap extends HTMLElement {
   #aim(camera) {
     const { view } = this;
     view.camera = view.keepInSight(camera);
+    this.#whole = this.#wholeShown;
     this.#unmark();
     this.#shareScrolling();
     view.request();
@@ -191,8 +190,11 @@ export class FrSeatmap extends HTMLElement {
     this.#land();
     this.#zoomAt(factor, x, y);
   }
+  /** Show the whole venue: also when the map gets another size on the way. */
   fit() {
+    this.#resize();
     this.#fly(this.view.fit());
+    this.#whole = true;
   }
   /** Whether the camera is on its way by itself. */
   get flying() {
@@ -215,6 +217,7 @@ export class FrSeatmap extends HTMLElement {
       from = { ...view.camera };
     this.#land();
     this.#unmark();
+    this.#whole = false;
     if (matchMedia("(prefers-reduced-motion: reduce)").matches) {
       this.#aim(to);
       this.dispatchEvent(new CustomEvent("landed"));
@@ -301,7 +304,7 @@ export class FrSeatmap extends HTMLElement {
       this.#tip({
         x: model.x[hover],
         y: model.y[hover],
-        title: this.#seatTitle(hover),
+        title: seatName(model.seat(hover)),
         text: traits(model.seat(hover))
       });
     else if (hoverSection >= 0 && (!view.showsSeats || model.sections[hoverSection].area)) {
@@ -322,12 +325,6 @@ export class FrSeatmap extends HTMLElement {
     this.#tip(null);
     this.view.request();
   }
-  /** @param {number} i */
-  #seatTitle(i) {
-    const s = this.model.seat(i);
-    return `${s.section.name} · ${s.row} · ${s.number}`;
-  }
-
   /** @param {{x: number, y: number, title: string, text: string} | null} about */
   #tip(about) {
     const { camera } = this.view;

@@ -12,6 +12,7 @@ const AT_ONCE_MS = 6;
 export class SeatGrid {
   #section = -1;
   #building = 0;
+  /** @type {number[]} */ #alone = [];
   /** @type {Map<number, HTMLElement>} */ #buttons = new Map();
   /** @param {HTMLElement} box @param {import("./model.js").SeatModel} model @param {(i: number) => void} pick @param {(i: number) => void} focus */
   constructor(box, model, pick, focus) {
@@ -96,6 +97,13 @@ export class SeatGrid {
     for (const i of changed) if (this.model.section[i] === this.#section) this.#paint(i);
   }
 
+  /** Mark the seats that a choice would leave alone. @param {number[]} alone */
+  mark(alone) {
+    const before = this.#alone;
+    this.#alone = alone;
+    for (const i of [...before, ...alone]) this.#paint(i);
+  }
+
   /** The filter has changed: show again which seats match. */
   filter() {
     for (const i of this.#buttons.keys()) this.#paint(i);
@@ -108,6 +116,7 @@ export class SeatGrid {
     button?.setAttribute("aria-label", describe(this.model.seat(i)));
     button?.setAttribute("aria-selected", String(mine));
     button?.classList.toggle("off", !mine && !this.model.matches(i));
+    button?.classList.toggle("alone", this.#alone.includes(i));
     button?.setAttribute("aria-disabled", String(!mine && this.model.state[i] !== FREE));
   }
 

@@ -1,18 +1,42 @@
 // @ts-check
-/** Where the names go: a row's at its ends, a section's beside its seats and never over one. All in the map's units. */
+/** The names on the map: from which size on they are shown, where they go (a row's at its ends, a section's beside its seats
+ * and never over one, in the map's units), and how those of one frame are printed without lying over each other. */
 
-const CELL = 24,
+export const ROWS_FROM_PX = 12, // how large a seat must be for the names of rows
+  NUMBERS_FROM_PX = 20; // and for its number
+const LETTER = 0.62, // the width of a letter, of its size
+  CELL = 24,
   NEAR = 6.5,
   ROW_AWAY = 8.6,
   /** @type {[number, number]} */ NARROW = [7.2, 5.6],
+  /** @type {[number, number]} */ FARTHER = [9.6, 4.9],
   BESIDE = [3, 15];
 
 /** @typedef {import("./model.js").SeatModel} SeatModel @typedef {import("./model.js").Section} Section @typedef {import("./model.js").Box} Box */
-/** @typedef {{x: number, y: number, text: string}} Label */
+/** @typedef {{x: number, y: number, text: string, row?: number}} Label */
+
+/** The names of one frame: where another one is printed already, a name is left out. */
+export class Prints {
+  /** @type {Box[]} css pixels */ boxes = [];
+  clear() {
+    this.boxes = [];
+  }
+  /** @param {CanvasRenderingContext2D} g @param {string} text @param {number} x @param {number} y @param {number} size @param {number} [most] its width at most */
+  print(g, text, x, y, size, most = Infinity) {
+    const w = Math.min(most, text.length * size * LETTER) / 2 + 1,
+      h = size / 2;
+    /** @type {Box} */
+    const box = [x - w, y - h, x + w, y + h];
+    if (this.boxes.some((b) => b[0] < box[2] && b[2] > box[0] && b[1] < box[3] && b[3] > box[1])) return;
+    this.boxes.push(box);
+    g.fillText(text, x, y, most === Infinity ? undefined : most);
+  }
+}
 
 export class Labels {
   /** @type {{columns: number, lines: number, first: Uint32Array, seats: Uint32Array} | undefined} seats by cell */ #cells;
-  /** @type {(Label[] | undefined)[]} */ #rows = [];
+  /** @type {Label[][]} */ #rows = [];
+  /** @type {Map<string, {x: number, y: number, half: number}[]>} the rows' names by cell */ #names = new Map();
   /** @type {number[][]} */ #sizes = [];
   /** @param {SeatModel} model */
   constructor(model) {
@@ -54,25 +78,63 @@ export class Labels {
     return false;
   }
 
-  /** The names at both ends of a section's rows, where there is room; in a narrow aisle only where the row begins, so
-   * that the section on the other side does not write its names into the same aisle. @param {number} s @returns {Label[]} */
+  /** The names at both ends of a section's rows, where there is room for them. @param {number} s @returns {Label[]} */
   rows(s) {
-    return (this.#rows[s] ??= this.#placeRows(this.model.sections[s]));
+    if (!this.#rows.length) this.#placeAll();
+    return this.#rows[s];
   }
-  /** @param {Section} one @returns {Label[]} */
-  #placeRows(one) {
-    /** @type {Label[]} */
-    const made = [];
+  /** Every row where it begins, then at its other end: a name never lies over one that is there already. */
+  #placeAll() {
+    const { sections } = this.model;
+    this.#rows = sections.map(() => []);
+    for (const first of [true, false]) sections.forEach((one, s) => this.#placeRows(one, this.#rows[s], first));
+  }
+  /** @param {Section} one @param {Label[]} made @param {boolean} first where the rows begin, not where they end */
+  #placeRows(one, made, first) {
     for (let r = 0; !one.area && r < one.rows.length; r++) {
       const [from, to] = this.model.rowEnds(one, r),
         last = to - 1,
         text = one.rowNames[r],
-        first = this.#beside(from, Math.min(from + 1, last), ROW_AWAY, NEAR),
-        other = last > from ? this.#beside(last, last - 1, ROW_AWAY, NEAR) : null;
-      const found = first || other ? [first, other] : [this.#beside(from, Math.min(from + 1, last), ...NARROW)];
-      for (const spot of found) if (spot) made.push({ ...spot, text });
+        near = Math.min(from + 1, last);
+      /** @type {[number, number, number, number][]} */
+      const ways = first
+        ? [[from, near, ROW_AWAY, NEAR]]
+        : [
+            [last, Math.max(from, last - 1), ROW_AWAY, NEAR],
+            [from, near, ...NARROW],
+            [from, near, ...FARTHER],
+            [last, Math.max(from, last - 1), ...NARROW],
+            [last, Math.max(from, last - 1), ...FARTHER]
+          ];
+      for (const [at, way] of ways.entries()) {
+        if (at && made.some((other) => other.row === r)) break; // only a row that has no name yet
+        const spot = this.#beside(...way);
+        if (!spot || this.#isPrinted(spot.x, spot.y, text)) continue;
+        made.push({ ...spot, text, row: r });
+        this.#claim(spot.x, spot.y, text);
+      }
     }
-    return made;
+  }
+  /** Half the width of a row's name. @param {string} text */
+  static #half(text) {
+    return Math.min(6.3, 2.1 * text.length);
+  }
+  /** Whether a row's name would touch another one. @param {number} x @param {number} y @param {string} text */
+  #isPrinted(x, y, text) {
+    const [cx, cy] = [Math.floor(x / CELL), Math.floor(y / CELL)],
+      half = Labels.#half(text);
+    for (let dx = -1; dx <= 1; dx++)
+      for (let dy = -1; dy <= 1; dy++)
+        for (const other of this.#names.get(`${cx + dx} ${cy + dy}`) ?? [])
+          if (Math.abs(other.x - x) < half + other.half + 1 && Math.abs(other.y - y) < 7) return true;
+    return false;
+  }
+  /** @param {number} x @param {number} y @param {string} text */
+  #claim(x, y, text) {
+    const cell = `${Math.floor(x / CELL)} ${Math.floor(y / CELL)}`,
+      all = this.#names.get(cell) ?? [];
+    all.push({ x, y, half: Labels.#half(text) });
+    this.#names.set(cell, all);
   }
   /** A spot beside the `end` of a row, on the side away from the `next` seat, unless it is nearer than `near` to a seat.
    * @param {number} end @param {number} next @param {number} away @param {number} near */

@@ -54,6 +54,8 @@ export class SeatModel {
     doc.sections.forEach((row, k) => {
       base = this.#place(row, doc.detail?.[k] ?? {}, k, base);
     });
+    /** Where every seat is step-free, none is kept. */
+    this.keeps = this.flags.some((flags) => !(flags & (STEP_FREE | COMPANION)));
     const boxes = this.sections.map((one) => one.box);
     /** @type {Box} */
     this.box = [
@@ -176,12 +178,9 @@ export class SeatModel {
     for (let r = 1; r < rows.length; r++) along.push(rows[r]);
     for (let i = rows[rows.length - 1]; i <= last(rows.length - 1); i++) along.push(i);
     for (let r = rows.length - 2; r > 0; r--) along.push(last(r));
-    const cx = (b[0] + b[2]) / 2,
-      cy = (b[1] + b[3]) / 2,
-      outline = [];
+    const outline = [];
     for (const i of along) {
-      const dx = this.x[i] - cx,
-        dy = this.y[i] - cy,
+      const [dx, dy] = this.#outward(i, rows, last, b),
         far = Math.hypot(dx, dy) || 1;
       outline.push(this.x[i] + (dx / far) * 9, this.y[i] + (dy / far) * 9);
     }
@@ -190,6 +189,24 @@ export class SeatModel {
     return outline.length >= 6
       ? { outline: Float32Array.from(outline), cx: this.x[middle], cy: this.y[middle] }
       : this.#rectangle(b, EDGE);
+  }
+
+  /** The way out of a section from a seat at its edge: away from the next row, and at a row's end away from the row.
+   * @param {number} i @param {Uint32Array} rows @param {(r: number) => number} last @param {Box} b @returns {[number, number]} */
+  #outward(i, rows, last, b) {
+    let r = 0;
+    while (r + 1 < rows.length && rows[r + 1] <= i) r++;
+    const [from, to] = [rows[r], last(r)],
+      beside = r ? r - 1 : r + 1;
+    if (rows.length < 2 || from === to) return [this.x[i] - (b[0] + b[2]) / 2, this.y[i] - (b[1] + b[3]) / 2];
+    const [one, next] = [Math.max(from, i - 1), Math.min(to, i + 1)],
+      [tx, ty] = [this.x[next] - this.x[one], this.y[next] - this.y[one]],
+      long = Math.hypot(tx, ty) || 1,
+      near = nearestOf(rows[beside], last(beside) + 1, (k) => Math.hypot(this.x[k] - this.x[i], this.y[k] - this.y[i])),
+      side = Math.sign((this.x[i] - this.x[near]) * -ty + (this.y[i] - this.y[near]) * tx) / long,
+      end = i === from ? -1 / long : i === to ? 1 / long : 0,
+      out = r === 0 || r === rows.length - 1 ? side : 0;
+    return [-ty * out + tx * end, tx * out + ty * end];
   }
 
   /** @param {Box} b @param {number} edge */
@@ -343,9 +360,17 @@ export class SeatModel {
     };
   }
 
+  /** Whether a seat is kept for people who ask for step-free places, and for who comes with them. @param {number} i */
+  isKept(i) {
+    return this.keeps && (this.flags[i] & (STEP_FREE | COMPANION)) > 0;
+  }
+
   /** Whether a seat is what was asked for, free or not. @param {number} i */
   matches(i) {
-    return this.doc.tiers[this.tier[i]].price <= this.maxPrice && (!this.stepFree || (this.flags[i] & STEP_FREE) > 0);
+    return (
+      this.doc.tiers[this.tier[i]].price <= this.maxPrice &&
+      (this.stepFree ? (this.flags[i] & (STEP_FREE | COMPANION)) > 0 : !this.isKept(i))
+    );
   }
 
   /** Free seats in place of lost ones, side by side in one row: beside the seats that are kept, else where the lost ones
@@ -414,35 +439,47 @@ export class SeatModel {
     return inside;
   }
 
-  /** The next seat from `i` in a direction, for arrow keys; -1 for none. @param {number} i @param {number} dx @param {number} dy */
+  /** The next seat from `i` in a direction, for arrow keys; -1 for none. Along the row it is the neighbour in the row, and
+   * a row ends where it ends; across it is the nearest seat of the row before or behind, and after the last row the
+   * nearest of another section. @param {number} i @param {number} dx @param {number} dy */
   step(i, dx, dy) {
-    const reach = 60;
-    let best = -1,
-      least = Infinity;
-    for (const one of this.sections) {
-      const b = one.box;
-      if (
-        one.area ||
-        this.x[i] < b[0] - reach ||
-        this.x[i] > b[2] + reach ||
-        this.y[i] < b[1] - reach ||
-        this.y[i] > b[3] + reach
-      )
-        continue;
-      for (let k = one.base; k < one.base + one.n; k++) {
-        const ax = this.x[k] - this.x[i],
-          ay = this.y[k] - this.y[i],
-          along = ax * dx + ay * dy;
-        if (k === i || along <= 2 || along > reach) continue;
-        const cost = along + Math.abs(ax * dy - ay * dx) * 2.2;
-        if (cost < least) {
-          least = cost;
-          best = k;
-        }
-      }
+    const one = this.sections[this.section[i]],
+      r = this.rowOf(i),
+      [from, to] = this.rowEnds(one, r),
+      along = (/** @type {number} */ k) => (this.x[k] - this.x[i]) * dx + (this.y[k] - this.y[i]) * dy,
+      aside = (/** @type {number} */ k) => Math.abs((this.x[k] - this.x[i]) * dy - (this.y[k] - this.y[i]) * dx),
+      beside = [i - 1, i + 1].filter((k) => k >= from && k < to),
+      inRow = beside.some((k) => Math.abs(along(k)) >= aside(k));
+    if (inRow) return beside.find((k) => along(k) > 0) ?? -1;
+    for (const next of [r - 1, r + 1]) {
+      if (next < 0 || next >= one.rows.length) continue;
+      const [first, end] = this.rowEnds(one, next),
+        near = nearestOf(first, end, (k) => Math.hypot(along(k), aside(k)));
+      if (along(near) > 0) return near;
     }
+    return this.#across(i, along, aside);
+  }
+  /** The nearest seat of another section in a direction. @param {number} i @param {(k: number) => number} along @param {(k: number) => number} aside */
+  #across(i, along, aside) {
+    const reach = 60,
+      cost = (/** @type {number} */ k) => (along(k) > 2 && along(k) <= reach ? along(k) + aside(k) * 2.2 : Infinity);
+    let best = -1;
+    this.sections.forEach((one, s) => {
+      const b = one.box;
+      if (one.area || s === this.section[i] || this.x[i] < b[0] - reach || this.x[i] > b[2] + reach) return;
+      if (this.y[i] < b[1] - reach || this.y[i] > b[3] + reach) return;
+      const near = nearestOf(one.base, one.base + one.n, cost);
+      if (cost(near) < (best < 0 ? Infinity : cost(best))) best = near;
+    });
     return best;
   }
+}
+
+/** The seat of [from, to) that costs least. @param {number} from @param {number} to @param {(k: number) => number} cost */
+function nearestOf(from, to, cost) {
+  let best = from;
+  for (let k = from + 1; k < to; k++) if (cost(k) < cost(best)) best = k;
+  return best;
 }
 
 /** Write run-length coded values from `base` on. @param {[number, number][] | undefined} runs @param {Uint8Array} into @param {number} base */

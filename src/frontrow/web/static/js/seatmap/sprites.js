@@ -1,13 +1,15 @@
 // @ts-check
 /** The small pictures of seats as pixels: one per price tier, held, taken, mine; with the seat's number where it is
  * large enough. Painted once per size and colour scheme, then copied into the map's pixels: copying 20,000 of them
- * takes a few milliseconds, painting them as many shapes takes a hundred. */
+ * takes a few milliseconds, painting them as many shapes takes a hundred. And the rings around seats that are marked. */
 
-/** @typedef {Record<"bg" | "floor" | "ink" | "held" | "sold" | "mine" | "font", string> & {tiers: string[]}} Theme */
+/** @typedef {Record<"bg" | "floor" | "ink" | "held" | "sold" | "mine" | "alone" | "font", string> & {tiers: string[]}} Theme */
 /** @typedef {{size: number, pixels: Uint32Array, from: Uint8Array, to: Uint8Array}} Sprite pixels of a square; each line is painted between `from` and `to` */
 
 const MOST_SIZES = 48,
-  MOST_NUMBERED = 600;
+  MOST_NUMBERED = 600,
+  RING = 4.5,
+  DOT = 2.2;
 
 export class Sprites {
   /** @type {Map<number, Sprite[]>} by diameter */ #plain = new Map();
@@ -133,4 +135,23 @@ export function clearSquare(into, width, height, size, x, y) {
     right = Math.min(width, x + size);
   for (let line = Math.max(0, y); right > left && line < Math.min(height, y + size); line++)
     into.fill(0, line * width + left, line * width + right);
+}
+
+/** A seat that is proposed has a ring and a dot like those that are chosen; one that would be left alone a dashed ring.
+ * @param {CanvasRenderingContext2D} g @param {number} x @param {number} y @param {boolean} proposed @param {Theme} theme @param {number} k */
+export function markSeat(g, x, y, proposed, theme, k) {
+  g.beginPath();
+  g.arc(x, y, RING, 0, 7);
+  g.lineWidth = Math.max(1, 2 / k);
+  g.strokeStyle = theme.bg;
+  g.stroke();
+  g.setLineDash(proposed ? [] : [2, 1.5]);
+  g.strokeStyle = proposed ? theme.mine : theme.alone;
+  g.stroke();
+  g.setLineDash([]);
+  if (!proposed) return;
+  g.fillStyle = theme.mine;
+  g.beginPath();
+  g.arc(x, y, DOT, 0, 7);
+  g.fill();
 }

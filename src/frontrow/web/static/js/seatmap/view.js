@@ -7,14 +7,12 @@
  * however many there are. While the map is only pushed, the seats painted before are moved along, with some around the
  * edge to spare. Once the camera rests, seats get their numbers and sections the best spot for their name. */
 import { FREE, HELD, STEP_FREE } from "./model.js";
-import { Labels } from "./labels.js";
+import { Labels, NUMBERS_FROM_PX, Prints, ROWS_FROM_PX } from "./labels.js";
 import { nearSections } from "./sight.js";
-import { clearSquare, copySprite, Sprites } from "./sprites.js";
+import { clearSquare, copySprite, markSeat, Sprites } from "./sprites.js";
 
 export const PITCH = 9;
 const SEATS_FROM_PX = 5,
-  ROWS_FROM_PX = 12,
-  NUMBERS_FROM_PX = 20,
   TIERS = 6,
   RESTS_MS = 90,
   MAX_DPR = 2,
@@ -29,7 +27,7 @@ const LOOK_HELD = TIERS,
   LOOK_MINE = TIERS + 2;
 /** @typedef {{k: number, x: number, y: number}} Camera css pixels = world * k + (x, y) */
 /** @typedef {{k: number, x: number, y: number, h: number, margin: number, numbers: boolean}} Layer the camera and the height at which the seats were painted, and how far beyond the edges */
-/** @typedef {{focus: number, focusSection: number, hover: number, hoverSection: number}} Options what is marked; -1 for nothing */
+/** @typedef {{focus: number, focusSection: number, hover: number, hoverSection: number, proposed: number[], alone: number[]}} Options what is marked; -1 for nothing */
 /** @typedef {{top: number, right: number, bottom: number, left: number}} Inset css pixels that something else covers */
 
 export class SeatView {
@@ -60,8 +58,12 @@ export class SeatView {
     this.dpr = 1;
     this.margin = 0; // of the picture of the seats, in its pixels
     this.paint_ms = 0;
+    this.prints = new Prints();
     /** @type {Camera} */ this.camera = { k: 1, x: 0, y: 0 };
-    /** @type {Options} */ this.options = { focus: -1, focusSection: -1, hover: -1, hoverSection: -1 };
+    /** @type {Options} */ this.options = {
+      ...{ focus: -1, focusSection: -1, hover: -1, hoverSection: -1 },
+      ...{ proposed: [], alone: [] }
+    };
     /** @type {Inset} */ this.inset = { top: 0, right: 0, bottom: 0, left: 0 };
     this.outlines = model.sections.map(({ outline }) => {
       const path = new Path2D();
@@ -85,6 +87,7 @@ export class SeatView {
       held: token("--seat-held"),
       sold: token("--seat-sold"),
       mine: token("--seat-mine"),
+      alone: token("--bad"),
       tiers: Array.from({ length: TIERS }, (_, n) => token(`--tier-${n}`)),
       font: token("--font-sans") || "sans-serif"
     };
@@ -191,7 +194,7 @@ export class SeatView {
     const began = performance.now(),
       { camera, options } = this,
       at = `${camera.k} ${camera.x} ${camera.y}`,
-      marks = `${options.hover} ${options.hoverSection} ${options.focus} ${options.focusSection}`;
+      marks = `${options.hover} ${options.hoverSection} ${options.focus} ${options.focusSection} ${options.proposed} | ${options.alone}`;
     if (at !== this.#painted) {
       this.#painted = at;
       this.#paint(this.#changed);
@@ -222,9 +225,10 @@ export class SeatView {
     g.textAlign = "center";
     g.textBaseline = "middle";
     this.#namesInside(g, seats ? shown.filter((s) => this.model.sections[s].area) : shown);
+    this.prints.clear();
     if (!seats) return;
-    if (this.seatPx >= ROWS_FROM_PX) this.#rowNames(g, shown);
     this.#namesBeside(g, shown);
+    if (this.seatPx >= ROWS_FROM_PX) this.#rowNames(g, shown);
   }
 
   /** The camera rests: number the seats, and choose where the sections' names go. */
@@ -240,7 +244,10 @@ export class SeatView {
         this.seatPx >= ROWS_FROM_PX
       );
     this.#numbersAt = k;
-    if (this.showsSeats) this.#paint([]);
+    if (this.showsSeats) {
+      this.#paint([]);
+      this.#paintRings();
+    }
   }
 
   /** How far the map was pushed since the seats were painted, in their pixels. */
@@ -302,7 +309,8 @@ export class SeatView {
 
   /** @param {CanvasRenderingContext2D} g */
   #paintDecor(g) {
-    const { theme } = this;
+    const { theme, camera, dpr } = this,
+      { k } = camera;
     for (const d of this.model.doc.decor) {
       g.fillStyle = d.t === "ellipse" ? theme.floor : theme.ink;
       g.beginPath();
@@ -315,14 +323,15 @@ export class SeatView {
         size = text
           ? d.h / 1.25 || 12
           : Math.min(Math.min(d.w, d.h) * 0.42, (Math.max(d.w, d.h) * 1.2) / d.label.length);
-      g.save();
-      g.translate(d.x + d.w / 2, d.y + d.h / 2);
+      g.save(); // in the size it is shown in: letters of a small font that is stretched stand apart
+      g.setTransform(dpr, 0, 0, dpr, (camera.x + (d.x + d.w / 2) * k) * dpr, (camera.y + (d.y + d.h / 2) * k) * dpr);
       if (tall) g.rotate(-Math.PI / 2);
       g.fillStyle = d.t === "ellipse" || text ? theme.ink : theme.bg;
-      g.font = `700 ${size}px ${theme.font}`;
+      g.font = `700 ${size * k}px ${theme.font}`;
+      g.textRendering = "geometricPrecision";
       g.textAlign = "center";
       g.textBaseline = "middle";
-      g.fillText(d.label, 0, size * 0.06);
+      g.fillText(d.label, 0, size * k * 0.06);
       g.restore();
     }
   }
@@ -340,10 +349,10 @@ export class SeatView {
    * @param {number} i @param {number} z @param {import("./sprites.js").Sprite[]} plain @param {boolean} numbers */
   #picture(i, z, plain, numbers) {
     const look = this.#look(i);
-    return numbers && look < TIERS ? this.#sprites.numbered(z, look, this.#mark(i)) : plain[look];
+    return numbers && look < TIERS ? this.#sprites.numbered(z, look, this.#text(i)) : plain[look];
   }
   /** @param {number} i */
-  #mark(i) {
+  #text(i) {
     return this.model.flags[i] & STEP_FREE ? "♿" : this.model.numberOf(i);
   }
 
@@ -419,21 +428,29 @@ export class SeatView {
   #paintRings() {
     const { og: g, model, options, over } = this,
       seats = this.showsSeats,
-      paths = [];
+      paths = [],
+      sections = [];
     for (const s of new Set([options.hoverSection, options.focusSection]))
       if (s >= 0 && (!seats || (options.focus < 0 && s === options.focusSection) || model.sections[s].area))
-        paths.push(this.outlines[s]);
+        sections.push(this.outlines[s]);
     for (const i of new Set([options.hover, options.focus]))
       if (seats && i >= 0) {
         const ring = new Path2D();
         ring.arc(model.x[i], model.y[i], 5.6, 0, 7);
         paths.push(ring);
       }
-    if (!paths.length && !this.#ringed) return;
-    this.#ringed = paths.length > 0;
+    const marked = seats ? [...options.proposed, ...options.alone] : [];
+    if (!paths.length && !sections.length && !marked.length && !this.#ringed) return;
+    this.#ringed = paths.length + sections.length + marked.length > 0;
     g.setTransform(1, 0, 0, 1, 0, 0);
     g.clearRect(0, 0, over.width, over.height);
     this.#aim(g);
+    for (const path of sections) this.#ring(g, path);
+    g.setTransform(this.dpr, 0, 0, this.dpr, 0, 0); // the names of rows stand at the edge of a section: they stay readable
+    for (const [x0, y0, x1, y1] of this.prints.boxes) g.clearRect(x0, y0, x1 - x0, y1 - y0);
+    this.#aim(g);
+    for (const i of marked)
+      markSeat(g, model.x[i], model.y[i], options.proposed.includes(i), this.theme, this.camera.k);
     for (const path of paths) this.#ring(g, path);
   }
 
@@ -473,7 +490,7 @@ export class SeatView {
     g.fillStyle = theme.ink;
     for (const s of shown) {
       const spot = labels.spots[s];
-      if (spot) g.fillText(spot.text, spot.x * k + camera.x, spot.y * k + camera.y);
+      if (spot) this.prints.print(g, spot.text, spot.x * k + camera.x, spot.y * k + camera.y, NAME_PX);
     }
   }
 
@@ -481,13 +498,14 @@ export class SeatView {
   #rowNames(g, shown) {
     const { theme, camera, labels } = this,
       { k } = camera;
-    g.font = `600 ${Math.floor(Math.min(12, this.seatPx * 0.72))}px ${theme.font}`;
+    const size = Math.floor(Math.min(12, this.seatPx * 0.72));
+    g.font = `600 ${size}px ${theme.font}`;
     g.fillStyle = theme.ink;
     for (const s of shown)
       for (const label of labels.rows(s)) {
         const x = label.x * k + camera.x,
           y = label.y * k + camera.y;
-        if (x > 0 && y > 0 && x < this.w && y < this.h) g.fillText(label.text, x, y, this.seatPx * 1.4);
+        if (x > 0 && y > 0 && x < this.w && y < this.h) this.prints.print(g, label.text, x, y, size, this.seatPx * 1.4);
       }
   }
 }

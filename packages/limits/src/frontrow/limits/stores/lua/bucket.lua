@@ -60,6 +60,7 @@ end
 local function read(q, _, packed)
   if not packed or (#packed ~= 32 and #packed ~= 48) then return end
   local a, b, unit, capacity = unpack_('<dddd', packed)
+  if a ~= a or b ~= b then return end -- somebody else wrote something that is no number
   local c = #packed == 48 and { unpack_('<dd', packed, 33) } or nil
   if unit == q.unit and capacity == q.capacity then return a, b, c end
   local _, _, carry_over = totals(q)

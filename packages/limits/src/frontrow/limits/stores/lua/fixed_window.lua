@@ -6,7 +6,9 @@ local function slot(packed, at)
 end
 
 local function read(_, _, packed)
-  if packed and #packed == 16 then return unpack_('<dd', packed) end
+  if not packed or #packed ~= 16 then return end
+  local a, b = unpack_('<dd', packed)
+  if a == a and b == b then return a, b end -- else somebody else wrote something that is no number
 end
 
 local function judge(q, a, b, _, now, cost)

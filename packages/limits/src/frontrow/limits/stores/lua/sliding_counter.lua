@@ -8,7 +8,9 @@ local function slot(packed, at)
 end
 
 local function read(_, _, packed)
-  if packed and #packed == 32 then return unpack_('<ddd', packed) end
+  if not packed or #packed ~= 32 then return end
+  local a, b, c = unpack_('<ddd', packed)
+  if a == a and b == b and c == c then return a, b, c end -- else somebody else wrote something that is no number
 end
 
 local function counter_reset(q, prev, cur, into)

@@ -323,14 +323,18 @@ export class Board {
   }
   /** @param {CanvasRenderingContext2D} g @param {string} text @param {number} x @param {number} y @param {number} px */
   #write(g, text, x, y, px) {
-    g.font = `600 ${px / this.camera.k}px ${this.#theme["font-sans"] || "sans-serif"}`;
+    const at = g.getTransform().transformPoint({ x, y });
+    g.save(); // in the size it is shown in: letters of a small font that is stretched stand apart
+    g.setTransform(this.#dpr, 0, 0, this.#dpr, at.x, at.y);
+    g.font = `600 ${px}px ${this.#theme["font-sans"] || "sans-serif"}`;
     g.textAlign = "center";
     g.textBaseline = "middle";
-    g.lineWidth = 3 / this.camera.k;
+    g.lineWidth = 3;
     g.strokeStyle = this.#theme["map-bg"];
-    g.strokeText(text, x, y);
+    g.strokeText(text, 0, 0);
     g.fillStyle = this.#theme["map-ink"];
-    g.fillText(text, x, y);
+    g.fillText(text, 0, 0);
+    g.restore();
   }
 
   /** @param {CanvasRenderingContext2D} g */

@@ -1,0 +1,3 @@
+module frontrow.example/connector
+
+go 1.19

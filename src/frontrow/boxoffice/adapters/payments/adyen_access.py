@@ -1,0 +1,38 @@
+"""What a server needs to call Adyen and to believe its webhooks. Settings read it before anything is opened."""
+
+import re
+from typing import Final, NamedTuple
+from urllib.parse import urlsplit
+
+from frontrow.core.errors import ConfigError
+
+HMAC_KEY: Final = re.compile(r"[0-9A-Fa-f]{64}")
+LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
+EXAMPLE: Final = "https://checkout-test.adyen.com/v71"
+
+
+class AdyenAccess(NamedTuple):
+    """Where Adyen is called, with which key, for which merchant account, and how its webhooks are signed."""
+
+    api: str = ""
+    key: str = ""
+    merchant_account: str = ""
+    hmac_key: str = ""
+
+    def check(self) -> None:
+        """Refuse what cannot work, in one sentence that names the setting."""
+        for name, value in self._asdict().items():
+            if not value:
+                raise ConfigError(f"adyen.{name} is not set; set FRONTROW_ADYEN_{name.upper()}", param=f"adyen.{name}")
+        try:
+            parts = urlsplit(self.api)
+        except ValueError:
+            parts = urlsplit("")
+        if not parts.hostname or parts.scheme not in ("http", "https"):
+            raise ConfigError(f"adyen.api must be an address like {EXAMPLE}", param="adyen.api")
+        if parts.scheme != "https" and parts.hostname not in LOOPBACK:
+            raise ConfigError("adyen.api must begin with https://", param="adyen.api")
+        if not self.key.isascii() or any(letter.isspace() for letter in self.key):
+            raise ConfigError("adyen.key must be an API key without spaces", param="adyen.key")
+        if not HMAC_KEY.fullmatch(self.hmac_key):
+            raise ConfigError("adyen.hmac_key must be the 64 hexadecimal digits of the webhook", param="adyen.hmac_key")

@@ -1,0 +1,1 @@
+"""The console: the pages of a waiting room's owner, where the room is served alone."""

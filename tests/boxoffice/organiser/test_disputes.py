@@ -1,0 +1,86 @@
+"""A dispute from the provider's webhook to the organiser: the gate, the booking, the event's page, and mails."""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from frontrow.boxoffice.gate.gate_bundle import Bundle
+from frontrow.boxoffice.gate.gate_check import Gate, GateVerdict
+from frontrow.boxoffice.holds.model.bookings import Booking
+from frontrow.boxoffice.messages.notifications import KIND, STAFF_KIND_OF_FACT
+from frontrow.boxoffice.payments.disputes import Disputes
+from frontrow.boxoffice.payments.model.provider_intents import Dispute, Notice, NoticeKind
+from frontrow.boxoffice.people.model.roles import Role
+from tests.boxoffice.organiser.http import OrganiserApi, an_organiser_api, patched
+
+
+async def tell(api: OrganiserApi, booking: Booking, kind: NoticeKind, number: int = 1) -> None:
+    """What the provider's notice says, heard as the checkout hears it."""
+    (payment,) = await api.platform.stores.ledger.payments.payments_of(booking.id)
+    disputes = Disputes(api.platform.stores.ledger, api.platform.clock)
+    notice = Notice(f"evt_{kind}", kind, payment.ref, dispute=Dispute(f"dp_{number}", 5_000, "EUR", "fraudulent"))
+    await disputes.heard(payment.provider, notice, payment)
+
+
+@pytest.mark.parametrize("block", [True, False])
+async def test_the_rule_reaches_gates_online_at_once_and_offline_ones_with_the_next_sync(
+    tmp_path: Path, block: bool
+) -> None:
+    async with an_organiser_api(tmp_path, Role.OWNER) as api:
+        booking = await api.bought("S-A-1", "S-A-2")
+        first, second = await api.codes(booking)
+        path = f"/v1/door/events/{api.event}"
+        if block:
+            await patched(api, api.event, block_disputed=True)
+        door = await api.as_(Role.DOOR, name="door")
+
+        async def scan(code: str) -> Any:
+            return await door.post(f"{path}/scan", json={"code": code, "gate": "north"})
+
+        async def bundle() -> Bundle:
+            return msgspec.convert(await door.get(f"{path}/bundle"), Bundle)
+
+        before, mark = await bundle(), (await door.get(f"{path}/counts"))["disputes"]
+        offline = Gate(before, "south")
+        assert offline.verify(first, api.platform.clock())[0] is GateVerdict.WELCOME
+        await tell(api, booking, NoticeKind.DISPUTE_OPENED)
+        found = await scan(first)
+        assert (found["verdict"], found["disputed"]) == (("disputed", False) if block else ("ok", True))
+        counts = await door.get(f"{path}/counts")
+        assert counts["disputes"] != mark, "a gate that syncs sees that it needs a newer bundle"
+        assert counts["inside"] == (0 if block else 1)
+        verdict = Gate(await bundle(), "south").verify(second, api.platform.clock())[0]
+        assert verdict is (GateVerdict.DISPUTED if block else GateVerdict.WELCOME)
+        await tell(api, booking, NoticeKind.DISPUTE_WON)
+        found = await scan(second)
+        assert (found["verdict"], found["disputed"]) == ("ok", False)
+        assert (await bundle()).disputed == ()
+        await tell(api, booking, NoticeKind.DISPUTE_LOST, 2)
+        assert len((await bundle()).disputed) == 2, "what is lost is not paid for either"
+
+
+async def test_a_dispute_stands_on_the_booking_in_the_list_and_in_a_mail_to_the_team(tmp_path: Path) -> None:
+    async with an_organiser_api(tmp_path, Role.OWNER) as api:
+        booking = await api.bought("S-A-1", email="ada@example.org", name="Ada")
+        one = f"/v1/organiser/events/{api.event}/bookings/{booking.id}"
+        assert (await api.get(one))["disputes"] == []
+        await tell(api, booking, NoticeKind.DISPUTE_OPENED)
+        (shown,) = (await api.get(one))["disputes"]
+        assert (shown["id"], shown["state"], shown["amount"]["amount_minor"]) == ("dp_1", "open", 5_000)
+        assert (await api.get("/v1/organiser/disputes"))["disputes"] == [shown]
+        stranger = await api.as_(Role.OWNER, "org_other", "stranger")
+        assert (await stranger.get("/v1/organiser/disputes"))["disputes"] == []
+        refused = await api.post(f"{one}/refunds", status=409, json={})
+        assert refused["code"] == "booking_disputed"
+        notifier, ledger = api.platform.messaging.notifier, api.platform.stores.ledger
+        facts = [one.fact for one in await ledger.claim_facts(api.platform.clock(), 1, 100)]
+        (fact,) = [one for one in facts if type(one).__name__ == "DisputeOpened"]
+        await ledger.messages.once("notify", "77", await notifier.plan(77, fact), api.platform.clock())
+        rows = await ledger.messages.claim_deliveries(KIND, api.platform.clock(), 1_000, 100, 100)
+        kinds = [msgspec.json.decode(row.body) for row in rows]
+        told = [one for one in kinds if one["kind"] == "dispute_opened"]
+        assert [one["channel"] for one in told] == ["email"], "the owner, and not the fan"
+        assert told[0]["staff"]
+        assert {kind for kind, _ in STAFF_KIND_OF_FACT.values()} >= {"dispute_opened", "dispute_ended", "dispute_lost"}
