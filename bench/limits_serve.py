@@ -159,6 +159,8 @@ class _Planned(asyncio.Protocol):
         self._transport = transport
 
     def send(self, request: bytes, planned_s: float) -> None:
+        if self._transport.is_closing():
+            raise SystemExit("The service ended a connection whose answers were not read: this machine is too busy.")
         self._planned.append(planned_s)
         self.done.clear()
         self._transport.write(request)
