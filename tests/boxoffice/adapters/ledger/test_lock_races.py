@@ -43,7 +43,8 @@ from frontrow.boxoffice.payments.model.payments import PaymentChanged, PaymentSt
 from frontrow.boxoffice.people.model.people import LastOwner, Organiser, Staff
 from frontrow.boxoffice.people.model.roles import Role
 from frontrow.boxoffice.presale.model import Purpose, Signup, SignupState
-from frontrow.boxoffice.pricing.model.booking_choices import DiscountRefused, Reprice, Use
+from frontrow.boxoffice.pricing.model.booking_choices import Reprice, Use
+from frontrow.boxoffice.pricing.model.discounts import DiscountRefused
 from frontrow.boxoffice.seats.model.venues import Venue
 from frontrow.boxoffice.tickets.model.tickets import TicketScanned, TicketState
 from frontrow.shared.money import Money
