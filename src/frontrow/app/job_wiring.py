@@ -20,7 +20,7 @@ from frontrow.boxoffice.adapters.channels.from_settings import (
     open_sms_limits,
 )
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
-from frontrow.boxoffice.adapters.ledger.requests.idempotency_store import KEPT_US, IdempotencyStore
+from frontrow.boxoffice.adapters.ledger.requests.idempotency_store import IdempotencyStore
 from frontrow.boxoffice.adapters.payments.adyen_access import AdyenAccess
 from frontrow.boxoffice.adapters.payments.from_url import open_providers
 from frontrow.boxoffice.adapters.payments.guarded_provider import GuardedProvider
@@ -51,6 +51,7 @@ from frontrow.core.settings_loader import load
 from frontrow.shared.derived_keys import Secrets
 from frontrow.shared.jobs import Job
 from frontrow.shared.vault import Vault
+from frontrow.web.api.idempotency import KEPT_US
 from frontrow.web.observability.telemetry import Telemetry
 from frontrow.web.platform.platform import MessagingServices
 
