@@ -70,7 +70,10 @@ SUBJECTS: Final = (
     ),
     Subject(
         "pricing",
-        tuple(f"boxoffice/pricing/model/{name}.py" for name in ("prices", "booking_choices", "sale_options", "taxes")),
+        tuple(
+            f"boxoffice/pricing/model/{name}.py"
+            for name in ("prices", "booking_choices", "discounts", "sale_options", "taxes")
+        ),
         ("tests/boxoffice/pricing",),
     ),
     Subject(

@@ -10,6 +10,7 @@ from tests.support.sources import ROOT, sources
 
 FOLDERS = (
     "src/frontrow/boxoffice/adapters/ledger",
+    "src/frontrow/shared",
     "src/frontrow/waitingroom",
     "packages/limits/src/frontrow/limits/stores",
 )

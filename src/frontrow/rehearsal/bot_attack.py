@@ -27,7 +27,7 @@ MAX_ATTEMPTS = 20_000_000
 STEP = 50_000  # attempts between two calls of `progress`
 START_US = 1_700_000_000 * US_PER_S
 MAX_SUSPICION = 3
-NETWORK_SUSPICION = 2  # as `waitingroom.entrance.suspect_networks` raises it
+NETWORK_SUSPICION = 2  # as `waitingroom.entrance.suspicion` raises it
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,8 @@ from typing import Any, Final
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from frontrow.app.wiring import ALL_GROUPS, _Adapters, _make_box_office
+from frontrow.app.box_office_wiring import Adapters, make_box_office
+from frontrow.app.job_wiring import ALL_GROUPS
 from frontrow.boxoffice.adapters.channels.in_app import InAppChannel
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.adapters.payments.guarded_provider import GuardedProvider
@@ -200,7 +201,7 @@ class PlayedServer(Process):
     async def start(self) -> None:
         await self._measure_clock()
         network, shared, clock = self.shared.network, self.shared, self.clock
-        adapters = _Adapters(
+        adapters = Adapters(
             ledger=self.ledger,
             clock=clock,
             claims=self.claims,
@@ -210,7 +211,7 @@ class PlayedServer(Process):
             public_url=SETTINGS.public_url,
         )
         vault = WalletVault(Vault([b"w" * 32]))
-        self.office = _make_box_office(SETTINGS, adapters, OpenProviders(self.provider), KEYS, ISSUER, self.ids, vault)
+        self.office = make_box_office(SETTINGS, adapters, OpenProviders(self.provider), KEYS, ISSUER, self.ids, vault)
         self.room = WaitingRoom(
             remote_rooms(network, shared.redis),
             RemoteObject(network, ROOM_AUDIT, shared.audit, lambda why: Unavailable(why, retry_after_s=1.0)),

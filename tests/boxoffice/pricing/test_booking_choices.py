@@ -10,7 +10,6 @@ from frontrow.boxoffice.pricing.model.booking_choices import (
     NO_LIMIT,
     BookingChoice,
     ChosenPrice,
-    DiscountRefused,
     NoneLeft,
     Use,
     choice_of,
@@ -24,6 +23,7 @@ from frontrow.boxoffice.pricing.model.booking_choices import (
     uses_left,
     uses_of,
 )
+from frontrow.boxoffice.pricing.model.discounts import DiscountRefused
 from frontrow.boxoffice.pricing.model.prices import DIFFERENT, LineKind, LineTerms, encode_lines, has_add_ons
 from frontrow.boxoffice.pricing.model.sale_options import AddOn, Discount, SharedLimit, TicketType
 from frontrow.core.errors import InvalidInput

@@ -34,7 +34,7 @@ MUTANTS = (
     Mutant(
         "a code before its time",
         "a code is valid in its time",
-        "boxoffice/pricing/model/booking_choices.py",
+        "boxoffice/pricing/model/discounts.py",
         "    if now_us < found.starts_at_us:\n",
         "    if now_us < 0:\n",
         (
@@ -44,7 +44,7 @@ MUTANTS = (
     Mutant(
         "a code at its end",
         "a code is valid in its time",
-        "boxoffice/pricing/model/booking_choices.py",
+        "boxoffice/pricing/model/discounts.py",
         "if found.ends_at_us and now_us >= found.ends_at_us:",
         "if found.ends_at_us and now_us > found.ends_at_us:",
         (

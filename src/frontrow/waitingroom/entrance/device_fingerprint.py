@@ -1,7 +1,7 @@
 """What tells devices apart at the entrance: a short hash of the headers that a browser sends.
 
 It is a signal and never a verdict: a device that asks for many challenges gets harder work
-(`person_and_address_limits`).
+(`suspicion`).
 """
 
 import hashlib

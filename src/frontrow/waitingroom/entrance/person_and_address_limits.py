@@ -2,14 +2,12 @@
 
 A limit is checked in microseconds without waiting for a store, so a flood is refused before anything else is read.
 People with a valid pass are counted by their visit, not by their address, which a whole campus may share.
-With Redis all servers share the limits (`LeasedLimiter`); without it each process has its part of them. A device (by
-fingerprint) that asks for many challenges per minute gets harder work, and so does one of a listed network
-(`suspect_networks`); neither is refused. Now-serving and the streams have no limit: everybody gets the same bytes, and
-people may refresh the page as often as they like.
+With Redis all servers share the limits (`LeasedLimiter`); without it each process has its part of them. A busy device
+and a listed network get harder work (`suspicion`); neither is refused. Now-serving and the streams have no limit:
+everybody gets the same bytes, and people may refresh the page as often as they like.
 """
 
 import hashlib
-from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -20,14 +18,12 @@ from frontrow.core.errors import Overloaded
 from frontrow.limits import Decision, LeasedLimiter, Limiter, Quota, Rule
 from frontrow.limits.http.client_address import ClientAddress
 from frontrow.limits.quota import MAX_LIMIT
-from frontrow.waitingroom.entrance.device_fingerprint import fingerprint
 from frontrow.waitingroom.entrance.human_check import NoCheck
 from frontrow.waitingroom.entrance.limit_headers import LimitHeaders
 from frontrow.waitingroom.entrance.suspect_networks import SuspectNetworks
+from frontrow.waitingroom.entrance.suspicion import Suspicion
 from frontrow.waitingroom.ports import HumanCheck
 
-MAX_SUSPICION = 3
-NETWORK_SUSPICION = 2  # of a listed network: 16 times the work
 ADDRESS, PERSON, CROWD = "address", "person", "crowd"  # the names of the limits in headers
 CROWD_FACTOR = 20  # visits of one address may send so many times what the address may send without a pass
 counted: ContextVar[list[Decision] | None] = ContextVar("counted", default=None)
@@ -76,13 +72,12 @@ class EntranceLimits:
         self._per_person = _open_limit(PERSON, rules.per_person, store, processes, clock)
         self._per_ip = _open_limit(ADDRESS, rules.per_ip, store, processes, clock)
         self._per_crowd = _open_limit(CROWD, rules.per_ip, store, processes, clock, CROWD_FACTOR)
-        self._per_device = Limiter(_part(rules.per_device, processes), clock=clock)
+        self._suspicion = Suspicion(Limiter(_part(rules.per_device, processes), clock=clock), suspects)
         self.addresses: dict[str, str] = {}  # peer -> its key
         self.refused = 0
-        self.harder: Counter[str] = Counter()  # challenges with harder work, by reason
+        self.harder = self._suspicion.harder
         self.needs_proof: Callable[[str], bool] = lambda event: True
         """Whether joins to an event's room need a proof at the moment."""
-        self._suspects = suspects
         quotas = {ADDRESS: Quota.parse(rules.per_ip), PERSON: Quota.parse(rules.per_person)}
         self.headers = LimitHeaders(quotas, with_x_fields=rules.x_ratelimit_headers, clock=clock)
 
@@ -150,18 +145,7 @@ class EntranceLimits:
         """What the page needs for its proof. A device that keeps asking gets harder work."""
         check = (self._checks.get(event) if self.needs_proof(event) else None) or NoCheck()
         now_us = self._clock()
-        suspicion = 0
-        device = fingerprint(headers, ip)
-        for level in range(1, MAX_SUSPICION + 1):
-            if self._per_device.check(f"{level}:{device}", now_us=now_us).allowed:
-                break
-            suspicion = level
-        if suspicion:
-            self.harder["device"] += 1
-        if self._suspects is not None and self._suspects.contains(ip):
-            self.harder["network"] += 1
-            suspicion = min(MAX_SUSPICION, suspicion + NETWORK_SUSPICION)
-        return check.challenge(now_us, suspicion=suspicion)
+        return check.challenge(now_us, suspicion=self._suspicion.level(headers, ip, now_us))
 
     def verify(self, event: str, proof: str | None, ip: str) -> Awaitable[None] | None:
         """None: passed at once. An awaitable: passed when it returns. Raises `NotHuman`."""
@@ -188,7 +172,7 @@ class EntranceLimits:
 
     async def aclose(self) -> None:
         """Close the connections to the store."""
-        for limit in (self._per_person, self._per_ip, self._per_crowd, self._per_device):
+        for limit in (self._per_person, self._per_ip, self._per_crowd, self._suspicion):
             await limit.aclose()
 
 

@@ -35,6 +35,7 @@ from frontrow.web.http.messages import EndpointResponse, check_key, problem_answ
 from frontrow.web.platform.access_check import client_ip
 from frontrow.web.platform.platform import Platform
 
+KEPT_US: Final = 86_400 * US_PER_S  # how long a response is repeated
 MAX_KEPT_BYTES: Final = 256 * 1024
 DEADLINES: Final = 2  # so many of the longest deadline a request with a key may work on, heard or unheard
 STORE_AGAIN_S: Final = (0.2, 0.5, 1.0, 2.0, 4.0)  # between tries to store a response; the last one repeats

@@ -8,7 +8,8 @@ import pytest
 from frontrow.boxoffice.holds.model.bookings import Booking, BookingState, HoldEnded, Move, MoveRefused, StaleFence
 from frontrow.boxoffice.holds.model.holds import NewHold
 from frontrow.boxoffice.payments.model.payments import Payment, PaymentChanged
-from frontrow.boxoffice.pricing.model.booking_choices import DiscountRefused, NoneLeft, Reprice, Use
+from frontrow.boxoffice.pricing.model.booking_choices import NoneLeft, Reprice, Use
+from frontrow.boxoffice.pricing.model.discounts import DiscountRefused
 from frontrow.core.errors import Overloaded
 from tests.boxoffice.adapters.ledger.broken_ledgers import broken
 from tests.boxoffice.conftest import opened

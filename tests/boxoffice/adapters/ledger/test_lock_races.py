@@ -43,7 +43,8 @@ from frontrow.boxoffice.payments.model.payments import PaymentChanged, PaymentSt
 from frontrow.boxoffice.people.model.people import LastOwner, Organiser, Staff
 from frontrow.boxoffice.people.model.roles import Role
 from frontrow.boxoffice.presale.model import Purpose, Signup, SignupState
-from frontrow.boxoffice.pricing.model.booking_choices import DiscountRefused, Reprice, Use
+from frontrow.boxoffice.pricing.model.booking_choices import Reprice, Use
+from frontrow.boxoffice.pricing.model.discounts import DiscountRefused
 from frontrow.boxoffice.seats.model.venues import Venue
 from frontrow.boxoffice.tickets.model.tickets import TicketScanned, TicketState
 from frontrow.shared.money import Money
@@ -485,7 +486,7 @@ def test_a_migration_locks_the_file_before_it_reads_the_version(
 async def test_rooms_make_the_tables_of_their_audit_one_after_the_other(postgres_url: str) -> None:
     """The advisory lock of the waiting room's audit."""
     audit = room_audit.open_postgres_audit(postgres_url, timeout_s=20)
-    async with locked(postgres_url, room_audit._SCHEMA_LOCK) as other:
+    async with locked(postgres_url, room_audit.SCHEMA_LOCK) as other:
         writing = asyncio.ensure_future(audit.append("evt_1", [CodeRow(1, 1)]))
         waited = await waits_for_lock(other, writing.done)
     await writing
@@ -496,7 +497,7 @@ async def test_rooms_make_the_tables_of_their_audit_one_after_the_other(postgres
 async def test_consoles_make_their_tables_one_after_the_other(postgres_url: str) -> None:
     """The advisory lock of the waiting room's console."""
     book = console_book.open_postgres_book(postgres_url, timeout_s=20)
-    async with locked(postgres_url, console_book._SCHEMA_LOCK) as other:
+    async with locked(postgres_url, console_book.SCHEMA_LOCK) as other:
         reading = asyncio.ensure_future(book.change_no())
         waited = await waits_for_lock(other, reading.done)
     await reading

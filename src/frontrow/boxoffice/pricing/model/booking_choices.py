@@ -22,21 +22,26 @@ import msgspec
 from msgspec.structs import replace
 
 from frontrow.boxoffice.events.model.events import Event, PriceTier
+from frontrow.boxoffice.pricing.model.discounts import (
+    apply_discount,
+    discount_counter,
+    discount_of,
+    discounted_seat_minor,
+    find_discount,
+)
 from frontrow.boxoffice.pricing.model.prices import (
-    DIFFERENT,
     TYPE_MARK,
     LineKind,
     LineTerms,
     PriceLine,
     PriceList,
     Quote,
-    TierPrice,
     decode_lines,
 )
-from frontrow.boxoffice.pricing.model.sale_options import MAX_OF_ONE_ADD_ON, AddOn, Discount, TicketType, fold_code
+from frontrow.boxoffice.pricing.model.sale_options import MAX_OF_ONE_ADD_ON, AddOn, Discount, TicketType
 from frontrow.boxoffice.seats.model.venues import Plan
 from frontrow.core.errors import InvalidInput, Refused
-from frontrow.shared.money import Money, share_out
+from frontrow.shared.money import Money
 
 NO_LIMIT: Final = -1
 
@@ -80,26 +85,6 @@ class Reprice(msgspec.Struct, frozen=True):
     uses: tuple[Use, ...]
 
 
-class DiscountRefused(Refused):
-    """The code changes nothing here. `reason`: unknown, not_yet, expired, used_up, used_by_you, not_for_these_seats."""
-
-    code = "discount_refused"
-
-    def __init__(self, reason: str, name: str) -> None:
-        super().__init__(_WHY_NO_DISCOUNT[reason].format(name), param="code", reason=reason)
-        self.reason = reason
-
-
-_WHY_NO_DISCOUNT: Final = {
-    "unknown": "{} is not a code of this event",
-    "not_yet": "{} is not valid yet",
-    "expired": "{} has expired",
-    "used_up": "{} has been used as often as it can be",
-    "used_by_you": "you have used {} as often as you can",
-    "not_for_these_seats": "{} is not valid for these seats",
-}
-
-
 class NoneLeft(Refused):
     """An add-on or a shared limit has fewer left than were chosen."""
 
@@ -117,7 +102,7 @@ def offers_choices(event: Event) -> bool:
 
 def offered_types(event: Event, code: str = "") -> tuple[TicketType, ...]:
     """The ticket types that can be chosen with this code."""
-    discount = _discount_of(event, code)
+    discount = discount_of(event, code)
     unlocked = discount.unlocks if discount is not None else ()
     return tuple(one for one in event.ticket_types if not one.hidden or one.key in unlocked)
 
@@ -129,7 +114,7 @@ def price_choice(
 
     Staff need no code for hidden ticket types, and bounds per booking do not apply to them.
     """
-    discount = _find_discount(event, choice.code, now_us) if choice.code else None
+    discount = find_discount(event, choice.code, now_us) if choice.code else None
     offered = event.ticket_types if by_staff else offered_types(event, discount.code if discount else "")
     types = _types_of(offered, seats, choice)
     if not by_staff:
@@ -143,7 +128,7 @@ def price_choice(
         quote = replace(quote, lines=_with_group_terms(event, quote.lines, types, tiers, discount))
     uses: list[Use] = []
     if discount is not None:
-        quote = _discounted(quote, discount, tiers, shown)
+        quote = apply_discount(quote, discount, tiers, shown)
         uses.append(_use_of(event, discount))
     quote, added = _with_add_ons(event, quote, choice.add_ons)
     uses += added
@@ -163,7 +148,7 @@ def uses_of(event: Event, plan: Plan, seats: Sequence[int], choice: BookingChoic
     by_key = {one.key: one for one in event.ticket_types}
     first = event.ticket_types[0] if event.ticket_types else None
     types = [by_key.get(choice.types.get(seat, ""), first) for seat in seats]
-    discount = _discount_of(event, choice.code)
+    discount = discount_of(event, choice.code)
     uses = [_use_of(event, discount)] if discount is not None else []
     uses += [_add_on_use(event, one, count) for one in event.add_ons if (count := choice.add_ons.get(one.key, 0))]
     return (*uses, *_limit_uses(event, [plan.seats[seat].tier for seat in seats], types, choice.add_ons))
@@ -236,7 +221,7 @@ def choice_of(event: Event, lines: Sequence[PriceLine]) -> BookingChoice:
 def drop_unused_code(event: Event, lines: Sequence[PriceLine]) -> tuple[PriceLine, ...]:
     """The lines without a code that was given and made nothing cheaper and unlocked none of the chosen types."""
     choice = choice_of(event, lines)
-    discount = _discount_of(event, choice.code)
+    discount = discount_of(event, choice.code)
     cheaper = any(line.kind is LineKind.DISCOUNT for line in lines)
     if discount is None or cheaper or not set(discount.unlocks).isdisjoint(choice.types.values()):
         return tuple(lines)
@@ -301,22 +286,6 @@ def _priced_by_type(event: Event, types: Sequence[TicketType | None], tiers: Seq
     return replace_in_event(event, tiers=tuple(priced))
 
 
-def _discount_of(event: Event, code: str) -> Discount | None:
-    return next((one for one in event.discounts if one.code == code), None)
-
-
-def _find_discount(event: Event, typed: str, now_us: int) -> Discount:
-    code = fold_code(typed)[:60]
-    found = _discount_of(event, code)
-    if found is None:
-        raise DiscountRefused("unknown", code)
-    if now_us < found.starts_at_us:
-        raise DiscountRefused("not_yet", code)
-    if found.ends_at_us and now_us >= found.ends_at_us:
-        raise DiscountRefused("expired", code)
-    return found
-
-
 def _with_group_terms(
     event: Event,
     lines: Sequence[PriceLine],
@@ -334,60 +303,18 @@ def _with_group_terms(
     for line in lines:
         tier, one = pairs.get(line.key, ("", None)) if line.kind is LineKind.SEAT else ("", None)
         if one is not None and one.min_per_booking > 1 and alone is not None:
-            less = _one_seat(prices[line.key], discount, tier, event.currency)
-            saves = _one_seat(single[_line_key(tier, alone)], discount, tier, event.currency) - less
+            less = discounted_seat_minor(prices[line.key], discount, tier, event.currency)
+            saves = discounted_seat_minor(single[_line_key(tier, alone)], discount, tier, event.currency) - less
             terms = LineTerms(line.terms.fees_minor if line.terms else 0, one.min_per_booking, max(0, saves))
             line = replace(line, terms=terms)
         found.append(line)
     return tuple(found)
 
 
-def _one_seat(price: TierPrice, discount: Discount | None, tier: str, currency: str) -> int:
-    """What one seat costs with a discount per seat. A discount per booking does not depend on the ticket type."""
-    if discount is None or (discount.tiers and tier not in discount.tiers):
-        return price.each_minor
-    if discount.amount_minor:
-        return price.each_minor - (0 if discount.per_booking else min(discount.amount_minor, price.shown_minor))
-    return price.each_minor - Money(price.shown_minor, currency).percent(discount.basis_points).minor
-
-
-def _discounted(quote: Quote, discount: Discount, tiers: Sequence[str], shown: Sequence[int]) -> Quote:
-    """The quote less the discount, with the code in its lines. No seat becomes cheaper than its fees."""
-    meant = [not discount.tiers or tier in discount.tiers for tier in tiers]
-    bases = [price if fits else 0 for price, fits in zip(shown, meant, strict=True)]
-    if discount.per_booking and discount.amount_minor:
-        off = min(discount.amount_minor, sum(bases))
-        parts = share_out(off, bases) if off else [0] * len(bases)
-    elif discount.amount_minor:
-        parts = [min(discount.amount_minor, base) for base in bases]
-    else:
-        parts = [Money(base, quote.currency).percent(discount.basis_points).minor for base in bases]
-    off = sum(parts)
-    if discount.unlocks:
-        lines = [replace(line, code=discount.code) if line.kind is LineKind.SEAT else line for line in quote.lines]
-        quote = replace(quote, lines=tuple(lines))
-    if not off:
-        if discount.unlocks:
-            return quote
-        raise DiscountRefused("not_for_these_seats", discount.code)
-    cheaper = [part for part in parts if part]
-    once = discount.per_booking and bool(discount.amount_minor)
-    count = 1 if once else len(cheaper)
-    unit = -off if once else -cheaper[0] if len(set(cheaper)) == 1 else DIFFERENT
-    line = PriceLine(LineKind.DISCOUNT, discount.code, count, unit, -off, key=discount.code)
-    totals = tuple(total - part for total, part in zip(quote.seat_totals_minor, parts, strict=True))
-    return Quote((*quote.lines, line), totals, quote.total_minor - off, quote.currency)
-
-
 def _use_of(event: Event, discount: Discount) -> Use:
     counter = discount_counter(event.id, discount.code)
     most = discount.most_uses or NO_LIMIT
     return Use(counter, 1, most, "discount", discount.code, discount.most_per_person)
-
-
-def discount_counter(event_id: str, code: str) -> str:
-    """The name of the counter of a discount code."""
-    return f"code:{event_id}:{code}"
 
 
 def add_on_counter(event_id: str, key: str) -> str:

@@ -9,6 +9,7 @@ from litestar.params import FromPath
 
 from frontrow.waitingroom.console.model.figures import Figure, as_csv, summary, waits_s
 from frontrow.web.site.console.console import Asked
+from frontrow.web.site.console.form_pages import PageCall, form_page
 from frontrow.web.site.console.rooms import show_room
 from frontrow.web.site.console.routes import FromConsole, FromOwner, page
 from frontrow.web.site.languages import N_
@@ -23,20 +24,17 @@ MOST_SHOWN: Final = 24
 WIDTH, HEIGHT = 600, 160
 
 
-@page("/console/rooms/{name:str}/figures")
-async def figures_page(request: Asked, console: FromConsole, owner: FromOwner, name: FromPath[str]) -> Response[bytes]:
+@form_page("/console/rooms/{name:str}/figures")
+async def figures_page(call: PageCall) -> Response[bytes]:
     """How many people waited, came in and did not come, and how long they waited."""
-    span = request.query_params.get("span", "day")
+    span = call.request.query_params.get("span", "day")
     span = span if span in SPANS else "day"
-    console.rooms.plan(name)
-    figures = await _figures(console, name, span)
+    call.console.rooms.plan(call.room)
+    figures = await _figures(call.console, call.room, span)
     rows = list(zip(figures, waits_s(figures), strict=True))
     step = max(1, -(-len(rows) // MOST_SHOWN))
     return show_room(
-        request,
-        console,
-        owner,
-        name,
+        call,
         "console/figures.html",
         span=span,
         spans=SPANS,
@@ -82,4 +80,4 @@ async def figures_file(request: Asked, console: FromConsole, owner: FromOwner, n
     return Response(as_csv(figures).encode(), headers=headers, media_type="text/csv; charset=utf-8")
 
 
-CONSOLE_ROUTES: list[HTTPRouteHandler] = [figures_page, figures_file]
+CONSOLE_ROUTES: list[HTTPRouteHandler] = [figures_page.route, figures_file]

@@ -1,18 +1,18 @@
 """Who may use the console, the keys of programs, and the log of changes."""
 
-from typing import Any, Final
+from typing import Final
 
 from litestar import Response
 from litestar.handlers import HTTPRouteHandler
-from litestar.params import FromPath
 
-from frontrow.core.errors import FrontrowError, InvalidInput
+from frontrow.core.errors import InvalidInput
 from frontrow.waitingroom.console.model.owners import OwnerRole, Right, Scope
-from frontrow.web.site.console.console import Asked, Console
-from frontrow.web.site.console.refusals import sentence_of
+from frontrow.web.site.console.console import Asked
+from frontrow.web.site.console.form_pages import PageCall, form_page
 from frontrow.web.site.console.render import render
-from frontrow.web.site.console.routes import FromConsole, FromForm, FromOwner, action, go_to, page
+from frontrow.web.site.console.routes import FromConsole, FromOwner, page
 from frontrow.web.site.languages import N_
+from frontrow.web.site.routes import Form
 
 ROLE_WORDS: Final = {
     OwnerRole.OWNER: (N_("Owner"), N_("Does everything, and invites others.")),
@@ -57,110 +57,62 @@ ACT_WORDS: Final = {
 LINES: Final = 50
 
 
-@page("/console/people", right=Right.PEOPLE)
-async def people_page(request: Asked, console: FromConsole, owner: FromOwner) -> Response[bytes]:
-    """Everybody who may sign in."""
-    return await _people_page(request, console, owner)
-
-
-async def _people_page(
-    request: Asked,
-    console: Console,
-    owner: Any,
-    problem: FrontrowError | None = None,
-    link: str = "",
-    typed: str = "",
-) -> Response[bytes]:
-    if problem is not None and problem.http_status >= 500:
-        raise problem
-    return render(
-        request,
+@form_page("/console/people", right=Right.PEOPLE)
+async def people_page(call: PageCall, link: str = "") -> Response[bytes]:
+    """Everybody who may sign in. `link` is a new one, shown once."""
+    return call.render(
         "console/people.html",
-        owner,
-        status=200 if problem is None else problem.http_status,
-        people=sorted(await console.access.owners(), key=lambda one: one.email),
+        people=sorted(await call.console.access.owners(), key=lambda one: one.email),
         roles=ROLE_WORDS,
         link=link,
-        email=typed,
-        problem=sentence_of(problem) if problem is not None else "",
+        email=call.form.one("email", 254) if call.form is not None else "",
     )
 
 
-@action("/console/people", right=Right.PEOPLE)
-async def invite(request: Asked, console: FromConsole, owner: FromOwner, form: FromForm) -> Response[bytes]:
+@people_page.form("/console/people", right=Right.PEOPLE)
+async def invite(call: PageCall, form: Form) -> Response[bytes]:
     """Make a one-time link for somebody: a new person, or a new password."""
-    email = form.one("email", 254)
-    try:
-        role = form.one("role", 20)
-        if role not in list(OwnerRole):
-            raise InvalidInput("there is no such role", param="role")
-        secret = await console.access.invite(owner, email, OwnerRole(role))
-    except FrontrowError as error:
-        return await _people_page(request, console, owner, error, typed=email)
-    base = console.settings.public_url.rstrip("/") or f"{request.url.scheme}://{request.url.netloc}"
-    return await _people_page(request, console, owner, link=f"{base}/console/begin#{secret}")
+    role = form.one("role", 20)
+    if role not in list(OwnerRole):
+        raise InvalidInput("there is no such role", param="role")
+    secret = await call.console.access.invite(call.owner, form.one("email", 254), OwnerRole(role))
+    url = call.request.url
+    base = call.console.settings.public_url.rstrip("/") or f"{url.scheme}://{url.netloc}"
+    return await people_page.show(call, f"{base}/console/begin#{secret}")
 
 
-@action("/console/people/{person:str}/remove", right=Right.PEOPLE)
-async def remove_person(
-    request: Asked, console: FromConsole, owner: FromOwner, form: FromForm, person: FromPath[str]
-) -> Response[bytes]:
+@people_page.form("/console/people/{person:str}/remove", right=Right.PEOPLE)
+async def remove_person(call: PageCall, form: Form) -> None:
     """Take the account and its sessions away."""
-    try:
-        await console.access.remove(owner, person)
-    except FrontrowError as error:
-        return await _people_page(request, console, owner, error)
-    return go_to("/console/people?done=saved")
+    await call.console.access.remove(call.owner, call.path("person"))
 
 
-@page("/console/keys", right=Right.SET_UP)
-async def keys_page(request: Asked, console: FromConsole, owner: FromOwner) -> Response[bytes]:
-    """The keys of programs."""
-    return await _keys_page(request, console, owner)
-
-
-async def _keys_page(
-    request: Asked,
-    console: Console,
-    owner: Any,
-    problem: FrontrowError | None = None,
-    secret: str = "",
-    typed: str = "",
-) -> Response[bytes]:
-    if problem is not None and problem.http_status >= 500:
-        raise problem
-    return render(
-        request,
+@form_page("/console/keys", right=Right.SET_UP)
+async def keys_page(call: PageCall, secret: str = "") -> Response[bytes]:
+    """The keys of programs. `secret` is a new key's, shown once."""
+    return call.render(
         "console/keys.html",
-        owner,
-        status=200 if problem is None else problem.http_status,
-        keys=[one for one in await console.access.keys() if not one.revoked_at_us],
+        keys=[one for one in await call.console.access.keys() if not one.revoked_at_us],
         scopes=SCOPE_WORDS,
-        rooms=sorted(console.rooms.plans),
+        rooms=sorted(call.console.rooms.plans),
         secret=secret,
-        name=typed,
-        problem=sentence_of(problem) if problem is not None else "",
+        name=call.form.one("name", 200) if call.form is not None else "",
     )
 
 
-@action("/console/keys", right=Right.SET_UP)
-async def make_key(request: Asked, console: FromConsole, owner: FromOwner, form: FromForm) -> Response[bytes]:
+@keys_page.form("/console/keys", right=Right.SET_UP)
+async def make_key(call: PageCall, form: Form) -> Response[bytes]:
     """A key, whose secret is shown once."""
-    name = form.one("name", 200)
-    try:
-        scopes = [scope for scope in Scope if scope.value in form.all("scope")]
-        rooms = [room for room in form.all("room") if room in console.rooms.plans]
-        _, secret = await console.access.make_key(owner, name, scopes, rooms)
-    except FrontrowError as error:
-        return await _keys_page(request, console, owner, error, typed=name)
-    return await _keys_page(request, console, owner, secret=secret)
+    scopes = [scope for scope in Scope if scope.value in form.all("scope")]
+    rooms = [room for room in form.all("room") if room in call.console.rooms.plans]
+    _, secret = await call.console.access.make_key(call.owner, form.one("name", 200), scopes, rooms)
+    return await keys_page.show(call, secret)
 
 
-@action("/console/keys/{key:str}/revoke", right=Right.SET_UP)
-async def revoke_key(console: FromConsole, owner: FromOwner, form: FromForm, key: FromPath[str]) -> Response[bytes]:
+@keys_page.form("/console/keys/{key:str}/revoke", right=Right.SET_UP)
+async def revoke_key(call: PageCall, form: Form) -> None:
     """Refuse the key from now on."""
-    await console.access.revoke_key(owner, key)
-    return go_to("/console/keys?done=saved")
+    await call.console.access.revoke_key(call.owner, call.path("key"))
 
 
 @page("/console/log", right=Right.SET_UP)
@@ -181,10 +133,10 @@ async def log_page(request: Asked, console: FromConsole, owner: FromOwner) -> Re
 
 
 CONSOLE_ROUTES: list[HTTPRouteHandler] = [
-    people_page,
+    people_page.route,
     invite,
     remove_person,
-    keys_page,
+    keys_page.route,
     make_key,
     revoke_key,
     log_page,

@@ -2,7 +2,7 @@
 
 import asyncio
 import base64
-from typing import Any, Final
+from typing import Final
 
 from litestar import Response, get
 from litestar.datastructures import UploadFile
@@ -10,20 +10,13 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
 from frontrow.boxoffice.events.pictures import media_type_of, prepare_logo
-from frontrow.core.errors import FrontrowError, InvalidInput, NotFound
+from frontrow.core.errors import InvalidInput, NotFound
 from frontrow.waitingroom.console.model.owners import Right
 from frontrow.waitingroom.console.model.page_design import MAX_TEXT_CHARS, MAX_TITLE_CHARS, LogoPicture, PageDesign
 from frontrow.web.site.console.console import Asked, Console, console_of
+from frontrow.web.site.console.form_pages import PageCall, form_page
 from frontrow.web.site.console.rooms import show_room
-from frontrow.web.site.console.routes import (
-    MAX_UPLOAD_BYTES,
-    FromConsole,
-    FromForm,
-    FromOwner,
-    action,
-    go_to,
-    page,
-)
+from frontrow.web.site.console.routes import MAX_UPLOAD_BYTES
 from frontrow.web.site.languages import LANGUAGES
 from frontrow.web.site.routes import Form
 
@@ -31,30 +24,14 @@ _ONE_PICTURE: Final = asyncio.Semaphore(1)  # decoding takes memory: one at a ti
 FOREVER: Final = "public, max-age=31536000, immutable"
 
 
-@page("/console/rooms/{name:str}/page", right=Right.SET_UP)
-async def design_page(request: Asked, console: FromConsole, owner: FromOwner, name: FromPath[str]) -> Response[bytes]:
+@form_page("/console/rooms/{name:str}/page", right=Right.SET_UP)
+async def design_page(call: PageCall) -> Response[bytes]:
     """How the room's page looks."""
-    return _design_page(request, console, owner, name)
-
-
-def _design_page(
-    request: Asked,
-    console: Console,
-    owner: Any,
-    name: str,
-    problem: FrontrowError | None = None,
-    form: Form | None = None,
-) -> Response[bytes]:
-    plan = console.rooms.plan(name)
+    plan, typed = call.console.rooms.plan(call.room), call.typed
     design = plan.design
-    typed = form.first() if form is not None else {}
     return show_room(
-        request,
-        console,
-        owner,
-        name,
+        call,
         "console/design.html",
-        problem=problem,
         script="js/console/design.js",
         design=design,
         shop_url=typed.get("shop_url", plan.shop_url),
@@ -66,32 +43,26 @@ def _design_page(
             )
             for one in LANGUAGES
         },
-        offered=form.all("language") if form is not None else design.languages,
+        offered=call.form.all("language") if call.form is not None else design.languages,
         names=LANGUAGES,
         most_title=MAX_TITLE_CHARS,
         most_text=MAX_TEXT_CHARS,
     )
 
 
-@action("/console/rooms/{name:str}/page", right=Right.SET_UP, most_bytes=MAX_UPLOAD_BYTES)
-async def change_design(
-    request: Asked, console: FromConsole, owner: FromOwner, form: FromForm, name: FromPath[str]
-) -> Response[bytes]:
+@design_page.form("/console/rooms/{name:str}/page", right=Right.SET_UP, most_bytes=MAX_UPLOAD_BYTES)
+async def change_design(call: PageCall, form: Form) -> None:
     """Change the page. A logo is decoded, made small and drawn anew before it is kept."""
-    old = console.rooms.plan(name).design
-    try:
-        logo = None if form.one("remove_logo") else await _new_logo(request, console) or old.logo
-        design = PageDesign(
-            form.one("colour", 20),
-            logo,
-            {one: form.one(f"title_{one}", 1_000) for one in LANGUAGES},
-            {one: form.one(f"text_{one}", 5_000) for one in LANGUAGES},
-            tuple(form.all("language")),
-        )
-        await console.rooms.set_page(owner, name, design, form.one("shop_url", 600))
-    except FrontrowError as error:
-        return _design_page(request, console, owner, name, error, form)
-    return go_to(f"/console/rooms/{name}/page?done=saved")
+    old = call.console.rooms.plan(call.room).design
+    logo = None if form.one("remove_logo") else await _new_logo(call.request, call.console) or old.logo
+    design = PageDesign(
+        form.one("colour", 20),
+        logo,
+        {one: form.one(f"title_{one}", 1_000) for one in LANGUAGES},
+        {one: form.one(f"text_{one}", 5_000) for one in LANGUAGES},
+        tuple(form.all("language")),
+    )
+    await call.console.rooms.set_page(call.owner, call.room, design, form.one("shop_url", 600))
 
 
 async def _new_logo(request: Asked, console: Console) -> LogoPicture | None:
@@ -124,4 +95,4 @@ async def picture(request: Asked, hash: FromPath[str]) -> Response[bytes]:
     return Response(body, headers=headers, media_type=media_type_of(body))
 
 
-CONSOLE_ROUTES: list[HTTPRouteHandler] = [design_page, change_design, picture]
+CONSOLE_ROUTES: list[HTTPRouteHandler] = [design_page.route, change_design, picture]

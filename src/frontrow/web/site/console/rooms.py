@@ -1,7 +1,6 @@
 """The rooms of the console: the list, one room while it runs, its schedule, rules and page, how to connect a shop."""
 
 import secrets
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -12,7 +11,7 @@ from litestar import Response
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
-from frontrow.core.errors import FrontrowError, InvalidInput
+from frontrow.core.errors import InvalidInput
 from frontrow.waitingroom.console.model.owners import Right
 from frontrow.waitingroom.console.model.protection import METHODS, Crawler, ProtectionRules, key_hash
 from frontrow.waitingroom.console.model.room_plans import RoomPlan
@@ -21,9 +20,8 @@ from frontrow.waitingroom.model.config import MAX_MESSAGE_CHARS, Phase, RoomConf
 from frontrow.waitingroom.model.results import RoomView
 from frontrow.web.http.messages import encode_json
 from frontrow.web.site.console.console import Asked, Console
-from frontrow.web.site.console.refusals import sentence_of
-from frontrow.web.site.console.render import render
-from frontrow.web.site.console.routes import HOME, FromConsole, FromForm, FromOwner, action, go_to, page
+from frontrow.web.site.console.form_pages import PageCall, form_page
+from frontrow.web.site.console.routes import HOME, FromConsole, FromOwner, go_to, page
 from frontrow.web.site.languages import N_
 from frontrow.web.site.routes import Form
 
@@ -113,28 +111,19 @@ def now_fields(view: RoomView) -> dict[str, Any]:
     }
 
 
-@page(HOME)
-async def rooms_page(request: Asked, console: FromConsole, owner: FromOwner) -> Response[bytes]:
+@form_page(HOME)
+async def rooms_page(call: PageCall) -> Response[bytes]:
     """All rooms."""
-    return _rooms_page(request, console, owner, {})
-
-
-def _rooms_page(
-    request: Asked, console: Console, owner: Any, typed: Mapping[str, str], problem: str = "", status: int = 200
-) -> Response[bytes]:
-    rows = [
-        (plan, _view(console, plan.name)) for plan in sorted(console.rooms.plans.values(), key=lambda one: one.name)
-    ]
-    given = {"name": "", "title": "", "shop_url": "", "capacity": "1000"} | dict(typed)
-    return render(
-        request,
+    plans = call.console.rooms.plans
+    rows = [(plan, _view(call.console, plan.name)) for plan in sorted(plans.values(), key=lambda one: one.name)]
+    given = {"name": "", "title": "", "shop_url": "", "capacity": "1000"}
+    if call.form is not None:
+        given = {name: call.form.one(name, 500) for name in given}
+    return call.render(
         "console/rooms.html",
-        owner,
-        status=status,
         rows=[(plan, now_fields(view), title_of(plan), view.state.phase) for plan, view in rows if view is not None],
         phases=PHASE_WORDS,
         v=given,
-        problem=problem,
     )
 
 
@@ -147,22 +136,16 @@ def _view(console: Console, name: str) -> RoomView | None:
     return console.room.control.view(name) if name in console.room.cache.rooms else None
 
 
-@action("/console/rooms", right=Right.SET_UP)
-async def create_room(request: Asked, console: FromConsole, owner: FromOwner, form: FromForm) -> Response[bytes]:
+@rooms_page.form("/console/rooms", right=Right.SET_UP)
+async def create_room(call: PageCall, form: Form) -> Response[bytes]:
     """A new room."""
-    typed = {name: form.one(name, 500) for name in ("name", "title", "shop_url", "capacity")}
-    try:
-        plan = await console.rooms.create(
-            owner,
-            typed["name"],
-            title=typed["title"],
-            shop_url=typed["shop_url"],
-            settings={"capacity": _number(form, "capacity", 1, 0, 10**9)},
-        )
-    except FrontrowError as error:
-        if error.http_status >= 500:
-            raise
-        return _rooms_page(request, console, owner, typed, sentence_of(error), error.http_status)
+    plan = await call.console.rooms.create(
+        call.owner,
+        form.one("name", 500),
+        title=form.one("title", 500),
+        shop_url=form.one("shop_url", 500),
+        settings={"capacity": _number(form, "capacity", 1, 0, 10**9)},
+    )
     return go_to(f"/console/rooms/{plan.name}/connect?done=created")
 
 
@@ -180,27 +163,11 @@ def _number(form: Form, name: str, times: int, low: int, high: int) -> int:
 # -- one room ----------------------------------------------------------------------------------------------------------
 
 
-def show_room(
-    request: Asked,
-    console: Console,
-    owner: Any,
-    name: str,
-    template: str,
-    *,
-    problem: FrontrowError | None = None,
-    script: str = "",
-    **context: Any,
-) -> Response[bytes]:
+def show_room(call: PageCall, template: str, **context: Any) -> Response[bytes]:
     """A page about one room."""
-    if problem is not None and problem.http_status >= 500:
-        raise problem
-    plan, view = console.rooms.plan(name), console.room.control.view(name)
-    return render(
-        request,
+    plan, view = call.console.rooms.plan(call.room), call.console.room.control.view(call.room)
+    return call.render(
         template,
-        owner,
-        status=200 if problem is None else problem.http_status,
-        script=script,
         plan=plan,
         title=title_of(plan),
         view=view,
@@ -208,42 +175,25 @@ def show_room(
         now=now_fields(view),
         phase=PHASE_WORDS[view.state.phase],
         phases=PHASE_WORDS,
-        problem=sentence_of(problem) if problem is not None else "",
-        wrong=(problem.param or "") if problem is not None else "",
-        of_room=name,
+        wrong=(call.problem.param or "") if call.problem is not None else "",
+        of_room=call.room,
         **context,
     )
 
 
-@page("/console/rooms/{name:str}")
-async def room_page(request: Asked, console: FromConsole, owner: FromOwner, name: FromPath[str]) -> Response[bytes]:
+@form_page("/console/rooms/{name:str}")
+async def room_page(call: PageCall) -> Response[bytes]:
     """The room while it runs."""
-    return _run_page(request, console, owner, name)
-
-
-def _run_page(
-    request: Asked,
-    console: Console,
-    owner: Any,
-    name: str,
-    problem: FrontrowError | None = None,
-    form: Form | None = None,
-) -> Response[bytes]:
-    plan = console.rooms.plan(name)
-    config = console.room.control.view(name).state.config
-    typed = form.first() if form is not None else {}
-    values = {field: typed.get(field, shown_setting(config, field)) for field in FIELDS}
+    plan = call.console.rooms.plan(call.room)
+    config = call.console.room.control.view(call.room).state.config
+    values = {field: call.typed.get(field, shown_setting(config, field)) for field in FIELDS}
     return show_room(
-        request,
-        console,
-        owner,
-        name,
+        call,
         "console/room.html",
-        problem=problem,
         script="js/console/room.js",
         fields=FIELDS,
         values=values,
-        message=typed.get("message", config.message),
+        message=call.typed.get("message", config.message),
         most_message=MAX_MESSAGE_CHARS,
         steps=[(STEP_WORDS[step], at_us, plan.is_done(step, at_us)) for at_us, step in plan.schedule.steps()],
     )
@@ -264,64 +214,44 @@ async def room_now(request: Asked, console: FromConsole, owner: FromOwner, name:
     return Response(body, headers=headers, media_type="application/json")
 
 
-@action("/console/rooms/{name:str}/act", right=Right.RUN)
-async def act_on_room(
-    request: Asked, console: FromConsole, owner: FromOwner, form: FromForm, name: FromPath[str]
-) -> Response[bytes]:
+@room_page.form("/console/rooms/{name:str}/act", right=Right.RUN)
+async def act_on_room(call: PageCall, form: Form) -> None:
     """Open, pause, resume, hold everybody, close."""
-    try:
-        console.rooms.plan(name)
-        await console.rooms.act(owner, name, form.one("action", 20))
-    except FrontrowError as error:
-        return _run_page(request, console, owner, name, error)
-    return go_to(f"/console/rooms/{name}?done=saved")
+    call.console.rooms.plan(call.room)
+    await call.console.rooms.act(call.owner, call.room, form.one("action", 20))
 
 
-@action("/console/rooms/{name:str}/settings", right=Right.RUN)
-async def change_settings(
-    request: Asked, console: FromConsole, owner: FromOwner, form: FromForm, name: FromPath[str]
-) -> Response[bytes]:
+@room_page.form("/console/rooms/{name:str}/settings", right=Right.RUN)
+async def change_settings(call: PageCall, form: Form) -> None:
     """Change the settings that differ."""
-    try:
-        console.rooms.plan(name)
-        config = console.room.control.view(name).state.config
-        given = {
-            field: _number(form, field, times, low, high)
-            for field, (_label, _hint, times, low, high) in FIELDS.items()
-            if form.one(field, 20)
-        }
-        changes = {field: value for field, value in given.items() if getattr(config, field) != value}
-        if changes.get("pass_ttl_s", 0) > config.max_stay_s:
-            changes["max_stay_s"] = changes["pass_ttl_s"]
-        if changes:
-            await console.rooms.configure(owner, name, changes)
-    except FrontrowError as error:
-        return _run_page(request, console, owner, name, error, form)
-    return go_to(f"/console/rooms/{name}?done=saved")
+    call.console.rooms.plan(call.room)
+    config = call.console.room.control.view(call.room).state.config
+    given = {
+        field: _number(form, field, times, low, high)
+        for field, (_label, _hint, times, low, high) in FIELDS.items()
+        if form.one(field, 20)
+    }
+    changes = {field: value for field, value in given.items() if getattr(config, field) != value}
+    if changes.get("pass_ttl_s", 0) > config.max_stay_s:
+        changes["max_stay_s"] = changes["pass_ttl_s"]
+    if changes:
+        await call.console.rooms.configure(call.owner, call.room, changes)
 
 
-@action("/console/rooms/{name:str}/message", right=Right.RUN)
-async def change_message(
-    request: Asked, console: FromConsole, owner: FromOwner, form: FromForm, name: FromPath[str]
-) -> Response[bytes]:
+@room_page.form("/console/rooms/{name:str}/message", right=Right.RUN)
+async def change_message(call: PageCall, form: Form) -> None:
     """The owner's words on the room's page."""
-    try:
-        console.rooms.plan(name)
-        await console.rooms.set_message(owner, name, " ".join(form.one("message", 1_000).split()))
-    except FrontrowError as error:
-        return _run_page(request, console, owner, name, error, form)
-    return go_to(f"/console/rooms/{name}?done=saved")
+    call.console.rooms.plan(call.room)
+    await call.console.rooms.set_message(call.owner, call.room, " ".join(form.one("message", 1_000).split()))
 
 
-@action("/console/rooms/{name:str}/delete", right=Right.SET_UP)
-async def delete_room(
-    request: Asked, console: FromConsole, owner: FromOwner, form: FromForm, name: FromPath[str]
-) -> Response[bytes]:
+@room_page.form("/console/rooms/{name:str}/delete", right=Right.SET_UP)
+async def delete_room(call: PageCall, form: Form) -> Response[bytes]:
     """Delete the room, after its name was typed."""
-    console.rooms.plan(name)
-    if form.one("confirm") != name:
-        return _run_page(request, console, owner, name, InvalidInput("type the room's name", param="confirm"))
-    await console.rooms.delete(owner, name)
+    call.console.rooms.plan(call.room)
+    if form.one("confirm") != call.room:
+        raise InvalidInput("type the room's name", param="confirm")
+    await call.console.rooms.delete(call.owner, call.room)
     return go_to(f"{HOME}?done=deleted")
 
 
@@ -330,31 +260,18 @@ async def delete_room(
 _TIMES: Final = ("prequeue_at", "opens_at", "closes_at")
 
 
-@page("/console/rooms/{name:str}/schedule")
-async def schedule_page(request: Asked, console: FromConsole, owner: FromOwner, name: FromPath[str]) -> Response[bytes]:
+@form_page("/console/rooms/{name:str}/schedule")
+async def schedule_page(call: PageCall) -> Response[bytes]:
     """When the room opens and closes by itself."""
-    return _schedule_page(request, console, owner, name)
-
-
-def _schedule_page(
-    request: Asked,
-    console: Console,
-    owner: Any,
-    name: str,
-    problem: FrontrowError | None = None,
-    form: Form | None = None,
-) -> Response[bytes]:
-    plan = console.rooms.plan(name)
+    plan = call.console.rooms.plan(call.room)
     values = {field: local_text(getattr(plan.schedule, f"{field}_us"), plan.zone) for field in _TIMES}
-    values |= {"zone": plan.zone} | (form.first() if form is not None else {})
+    values |= {"zone": plan.zone} | call.typed
     made = [
         (STEP_WORDS[one.step], one.at_us, one.why_not)
         for one in sorted(plan.steps, key=lambda one: one.at_us)
         if one.done
     ]
-    return show_room(
-        request, console, owner, name, "console/schedule.html", problem=problem, v=values, zones=_zones(), made=made
-    )
+    return show_room(call, "console/schedule.html", v=values, zones=_zones(), made=made)
 
 
 def _zones() -> list[str]:
@@ -382,58 +299,32 @@ def moment_us(text: str, zone: str, param: str) -> int:
     return int(local.replace(tzinfo=ZoneInfo(zone)).timestamp()) * 1_000_000
 
 
-@action("/console/rooms/{name:str}/schedule", right=Right.SET_UP)
-async def change_schedule(
-    request: Asked, console: FromConsole, owner: FromOwner, form: FromForm, name: FromPath[str]
-) -> Response[bytes]:
+@schedule_page.form("/console/rooms/{name:str}/schedule", right=Right.SET_UP)
+async def change_schedule(call: PageCall, form: Form) -> None:
     """Change the schedule."""
-    try:
-        console.rooms.plan(name)
-        zone = form.one("zone", 60) or "UTC"
-        if zone not in available_timezones():
-            raise InvalidInput("there is no such time zone", param="zone")
-        times = [moment_us(form.one(field, 40), zone, field) for field in _TIMES]
-        await console.rooms.set_schedule(owner, name, Schedule(*times), zone)
-    except FrontrowError as error:
-        return _schedule_page(request, console, owner, name, error, form)
-    return go_to(f"/console/rooms/{name}/schedule?done=saved")
+    call.console.rooms.plan(call.room)
+    zone = form.one("zone", 60) or "UTC"
+    if zone not in available_timezones():
+        raise InvalidInput("there is no such time zone", param="zone")
+    times = [moment_us(form.one(field, 40), zone, field) for field in _TIMES]
+    await call.console.rooms.set_schedule(call.owner, call.room, Schedule(*times), zone)
 
 
 # -- rules -------------------------------------------------------------------------------------------------------------
 
 
-@page("/console/rooms/{name:str}/rules", right=Right.SET_UP)
-async def rules_page(request: Asked, console: FromConsole, owner: FromOwner, name: FromPath[str]) -> Response[bytes]:
-    """What of the shop is protected, and who comes in without a place."""
-    return _rules_page(request, console, owner, name)
-
-
-def _rules_page(
-    request: Asked,
-    console: Console,
-    owner: Any,
-    name: str,
-    problem: FrontrowError | None = None,
-    form: Form | None = None,
-    secret: str = "",
-) -> Response[bytes]:
-    rules = console.rooms.plan(name).rules
+@form_page("/console/rooms/{name:str}/rules", right=Right.SET_UP)
+async def rules_page(call: PageCall, secret: str = "") -> Response[bytes]:
+    """What of the shop is protected, and who comes in without a place. `secret` is a new key's, shown once."""
+    rules = call.console.rooms.plan(call.room).rules
     values = {field: "\n".join(getattr(rules, field)) for field in ("hosts", "paths", "open_paths", "networks")}
     values["crawlers"] = "\n".join(f"{one.agent} {' '.join(one.networks)}" for one in rules.crawlers)
-    methods = rules.methods
-    if form is not None:
-        values |= form.first()
-        methods = tuple(form.all("method"))
     return show_room(
-        request,
-        console,
-        owner,
-        name,
+        call,
         "console/rules.html",
-        problem=problem,
-        v=values,
+        v=values | call.typed,
         methods=METHODS,
-        chosen=methods,
+        chosen=rules.methods if call.form is None else tuple(call.form.all("method")),
         keys=rules.key_hashes,
         secret=secret,
     )
@@ -451,60 +342,53 @@ def _crawler(line: str) -> Crawler:
     return Crawler(agent, tuple(networks))
 
 
-@action("/console/rooms/{name:str}/rules", right=Right.SET_UP)
-async def change_rules(
-    request: Asked, console: FromConsole, owner: FromOwner, form: FromForm, name: FromPath[str]
-) -> Response[bytes]:
+@rules_page.form("/console/rooms/{name:str}/rules", right=Right.SET_UP)
+async def change_rules(call: PageCall, form: Form) -> Response[bytes] | None:
     """Change the rules; or make a bypass key, or take one away."""
-    rules = console.rooms.plan(name).rules
-    try:
-        if form.one("make_key"):
-            secret = f"frb_{secrets.token_urlsafe(24)}"
-            wanted = msgspec.structs.replace(rules, key_hashes=(*rules.key_hashes, key_hash(secret)))
-            await console.rooms.set_rules(owner, name, wanted)
-            return _rules_page(request, console, owner, name, secret=secret)
-        if gone := form.one("drop_key", 100):
-            left = tuple(one for one in rules.key_hashes if one != gone)
-            await console.rooms.set_rules(owner, name, msgspec.structs.replace(rules, key_hashes=left))
-        else:
-            lists = {field: _lines(form, field) for field in ("hosts", "paths", "open_paths", "networks")}
-            crawlers = tuple(_crawler(line) for line in _lines(form, "crawlers"))
-            methods = tuple(form.all("method"))
-            wanted = ProtectionRules(**lists, methods=methods, key_hashes=rules.key_hashes, crawlers=crawlers)
-            await console.rooms.set_rules(owner, name, wanted)
-    except FrontrowError as error:
-        return _rules_page(request, console, owner, name, error, form)
-    return go_to(f"/console/rooms/{name}/rules?done=saved")
+    rooms, owner, name = call.console.rooms, call.owner, call.room
+    rules = rooms.plan(name).rules
+    if form.one("make_key"):
+        secret = f"frb_{secrets.token_urlsafe(24)}"
+        wanted = msgspec.structs.replace(rules, key_hashes=(*rules.key_hashes, key_hash(secret)))
+        await rooms.set_rules(owner, name, wanted)
+        return await rules_page.show(call, secret)
+    if gone := form.one("drop_key", 100):
+        left = tuple(one for one in rules.key_hashes if one != gone)
+        await rooms.set_rules(owner, name, msgspec.structs.replace(rules, key_hashes=left))
+    else:
+        lists = {field: _lines(form, field) for field in ("hosts", "paths", "open_paths", "networks")}
+        crawlers = tuple(_crawler(line) for line in _lines(form, "crawlers"))
+        methods = tuple(form.all("method"))
+        wanted = ProtectionRules(**lists, methods=methods, key_hashes=rules.key_hashes, crawlers=crawlers)
+        await rooms.set_rules(owner, name, wanted)
+    return None
 
 
 # -- connecting a shop -------------------------------------------------------------------------------------------------
 
 
-@page("/console/rooms/{name:str}/connect")
-async def connect_page(request: Asked, console: FromConsole, owner: FromOwner, name: FromPath[str]) -> Response[bytes]:
+@form_page("/console/rooms/{name:str}/connect")
+async def connect_page(call: PageCall) -> Response[bytes]:
     """What to write where, with this room's own names in it."""
-    plan = console.rooms.plan(name)
-    shop = urlsplit(plan.shop_url or console.settings.shop_url)
-    behind = shop.netloc or "127.0.0.1:8000"
-    address = f"{console.settings.host}:{console.settings.port}"
-    public = console.settings.public_url.rstrip("/") or f"http://{address}"
-    return show_room(
-        request, console, owner, name, "console/connect.html", address=address, behind=behind, public=public
-    )
+    plan, settings = call.console.rooms.plan(call.room), call.console.settings
+    behind = urlsplit(plan.shop_url or settings.shop_url).netloc or "127.0.0.1:8000"
+    address = f"{settings.host}:{settings.port}"
+    public = settings.public_url.rstrip("/") or f"http://{address}"
+    return show_room(call, "console/connect.html", address=address, behind=behind, public=public)
 
 
 CONSOLE_ROUTES: list[HTTPRouteHandler] = [
-    rooms_page,
+    rooms_page.route,
     create_room,
-    room_page,
+    room_page.route,
     room_now,
     act_on_room,
     change_settings,
     change_message,
     delete_room,
-    schedule_page,
+    schedule_page.route,
     change_schedule,
-    rules_page,
+    rules_page.route,
     change_rules,
-    connect_page,
+    connect_page.route,
 ]

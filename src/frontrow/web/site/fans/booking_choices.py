@@ -12,13 +12,8 @@ from frontrow.boxoffice.events.model.events import Event
 from frontrow.boxoffice.holds.model.bookings import Booking, HoldEnded
 from frontrow.boxoffice.holds.model.holds import ShopPass
 from frontrow.boxoffice.people.model.email_addresses import is_email
-from frontrow.boxoffice.pricing.model.booking_choices import (
-    BookingChoice,
-    DiscountRefused,
-    NoneLeft,
-    choice_of,
-    offered_types,
-)
+from frontrow.boxoffice.pricing.model.booking_choices import BookingChoice, NoneLeft, choice_of, offered_types
+from frontrow.boxoffice.pricing.model.discounts import DiscountRefused
 from frontrow.boxoffice.pricing.model.prices import decode_lines
 from frontrow.boxoffice.pricing.model.sale_options import fold_code
 from frontrow.core.errors import FrontrowError, InvalidInput, Refused, Unauthorised

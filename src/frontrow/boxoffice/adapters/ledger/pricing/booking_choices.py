@@ -31,7 +31,8 @@ from frontrow.boxoffice.holds.model.bookings import (
     MoveRefused,
     StaleFence,
 )
-from frontrow.boxoffice.pricing.model.booking_choices import NO_LIMIT, DiscountRefused, NoneLeft, Reprice, Use
+from frontrow.boxoffice.pricing.model.booking_choices import NO_LIMIT, NoneLeft, Reprice, Use
+from frontrow.boxoffice.pricing.model.discounts import DiscountRefused
 from frontrow.core.errors import Overloaded
 
 PARAMS = {"discount": "code", "add_on": "add_ons", "limit": "types"}

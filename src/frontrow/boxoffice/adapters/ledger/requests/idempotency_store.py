@@ -6,9 +6,7 @@ import msgspec
 
 from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, LedgerStore, RunStatements
 from frontrow.boxoffice.adapters.ledger.engine.queries import Query, Row
-from frontrow.core.clock import US_PER_S
 
-KEPT_US: Final = 86_400 * US_PER_S  # how long an answer is repeated
 PURGED_AT_ONCE: Final = 5_000
 
 

@@ -12,7 +12,8 @@ from frontrow.boxoffice.events.model.events import Event
 from frontrow.boxoffice.organiser.model.box_office_sales import MAX_SEATS_PER_SALE, BoxOfficeWish, PaidBy
 from frontrow.boxoffice.people.model.email_addresses import MAX_EMAIL_CHARS
 from frontrow.boxoffice.people.model.person_names import MAX_NAME_CHARS
-from frontrow.boxoffice.pricing.model.booking_choices import DiscountRefused, NoneLeft, PricedType, priced_types
+from frontrow.boxoffice.pricing.model.booking_choices import NoneLeft, PricedType, priced_types
+from frontrow.boxoffice.pricing.model.discounts import DiscountRefused
 from frontrow.core.errors import FrontrowError, InvalidInput, NotFound, Unavailable
 from frontrow.web.http.access import Access, Caller, editor_of
 from frontrow.web.platform.event_access import own_event, own_event_booking

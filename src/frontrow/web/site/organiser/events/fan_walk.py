@@ -16,13 +16,8 @@ from litestar.params import FromPath
 
 from frontrow.boxoffice.events.model.events import EventMove
 from frontrow.boxoffice.holds.model.bookings import Booking, BookingState
-from frontrow.boxoffice.pricing.model.booking_choices import (
-    BookingChoice,
-    ChosenPrice,
-    DiscountRefused,
-    price_choice,
-    type_names,
-)
+from frontrow.boxoffice.pricing.model.booking_choices import BookingChoice, ChosenPrice, price_choice, type_names
+from frontrow.boxoffice.pricing.model.discounts import DiscountRefused
 from frontrow.boxoffice.pricing.model.prices import encode_lines
 from frontrow.boxoffice.pricing.model.sale_options import fold_code
 from frontrow.boxoffice.tickets.model.tickets import Sheet

@@ -14,7 +14,8 @@ from litestar.params import FromPath
 from frontrow.boxoffice.events.event_editing import EventEdit
 from frontrow.boxoffice.events.model.event_changes import ChangedMeanwhile
 from frontrow.boxoffice.events.model.events import Event
-from frontrow.boxoffice.pricing.model.booking_choices import add_on_counter, discount_counter, limit_counter
+from frontrow.boxoffice.pricing.model.booking_choices import add_on_counter, limit_counter
+from frontrow.boxoffice.pricing.model.discounts import discount_counter
 from frontrow.boxoffice.pricing.model.sale_options import (
     MAX_ADD_ONS,
     MAX_COUNT,
