@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from frontrow.shared.postgres_database import PostgresDatabase, number_values
-from frontrow.waitingroom.console.sql_book import SCHEMA, BookStatement, SqlConsoleBook
+from frontrow.waitingroom.console.sql_book import SCHEMA, BookStatement, ConsoleDatabase, SqlConsoleBook
 
 SCHEMA_LOCK: Final = 0x0F06_7202
 
@@ -18,8 +18,8 @@ class _NothingChanged(Exception):
     """A statement that must change a row changed none: the transaction is undone."""
 
 
-class PostgresConsole(PostgresDatabase):
-    """Implements `ConsoleDatabase`."""
+class PostgresConsole(PostgresDatabase, ConsoleDatabase):
+    """See `ConsoleDatabase`."""
 
     def __init__(self, url: str, timeout_s: float) -> None:
         super().__init__(
