@@ -89,7 +89,11 @@ def owed(bench: Bench, payment: Payment, number: int, *seats: int, fee: int = 0)
 async def a_payment_keeps_its_account_and_what_it_was_paid_with(bench: Bench) -> None:
     hold = await bench.hold(1, amount_minor=4500, prices_minor=(4500,))
     new = Payment(
-        "pay_account", hold.booking_id, 1, "bank", 4500, "EUR", account="acct_hall", changed_at_us=bench.now_us
+        *("pay_account", hold.booking_id, 1, "bank", 4500, "EUR"),
+        account="acct_hall",
+        offered="card,ideal",
+        fee_minor=112,
+        changed_at_us=bench.now_us,
     )
     await bench.one.payments.save_payment(new, now_us=bench.now_us, move=Move.BEGIN_PAYMENT, fence=hold.fence)
     assert await bench.two.payments.payments_of(hold.booking_id) == [new]

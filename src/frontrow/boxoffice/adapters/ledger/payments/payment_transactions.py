@@ -95,7 +95,7 @@ def payment_of(row: Row) -> Payment:
     state = PAYMENT_STATES[row[6]]
     if state is PaymentState.ACTION and row[20]:
         state = PaymentState.PROCESSING
-    return Payment(row[0], row[1], row[2], row[3], row[4], row[5], state, *row[7:22])
+    return Payment(row[0], row[1], row[2], row[3], row[4], row[5], state, *row[7:23])
 
 
 def refund_of(row: Row) -> Refund:
