@@ -19,6 +19,7 @@ from frontrow.boxoffice.holds.model.bookings import (
 )
 from frontrow.boxoffice.holds.model.holds import PlacedHold
 from frontrow.boxoffice.payments.model.payments import Payment, PaymentChanged, PaymentState
+from frontrow.boxoffice.payments.model.provider_intents import TransferDetails
 from frontrow.boxoffice.refunds.model.refunds import Refund, RefundState
 from frontrow.boxoffice.tickets.model.tickets import NewTicket, TicketRevoked, TicketScanned, TicketState
 from tests.boxoffice.shop import shop_event
@@ -103,6 +104,13 @@ async def a_payment_keeps_its_account_and_what_it_was_paid_with(bench: Bench) ->
     found = await bench.one.payments.payment_by_ref("bank", "ref_account")
     assert found is not None
     assert (found.account, found.paid_with) == ("acct_hall", "ideal")
+    to = TransferDetails("DE02", "FR-1", "The Hall", "BIC1")
+    awaited = chosen.moved(PaymentState.PROCESSING, bench.now_us, transfer=to)
+    await bench.one.payments.save_payment(awaited, now_us=bench.now_us)
+    assert await bench.two.payments.payment(new.id) == awaited
+    reminded = replace(awaited, version=awaited.version + 1, reminded_at_us=bench.now_us)
+    await bench.two.payments.save_payment(reminded, now_us=bench.now_us)
+    assert await bench.one.payments.payment(new.id) == reminded
 
 
 @check
