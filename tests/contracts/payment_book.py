@@ -19,6 +19,7 @@ from frontrow.boxoffice.holds.model.bookings import (
 )
 from frontrow.boxoffice.holds.model.holds import PlacedHold
 from frontrow.boxoffice.payments.model.payments import Payment, PaymentChanged, PaymentState
+from frontrow.boxoffice.payments.model.provider_intents import TransferDetails
 from frontrow.boxoffice.refunds.model.refunds import Refund, RefundState
 from frontrow.boxoffice.tickets.model.tickets import NewTicket, TicketRevoked, TicketScanned, TicketState
 from tests.boxoffice.shop import shop_event
@@ -89,7 +90,11 @@ def owed(bench: Bench, payment: Payment, number: int, *seats: int, fee: int = 0)
 async def a_payment_keeps_its_account_and_what_it_was_paid_with(bench: Bench) -> None:
     hold = await bench.hold(1, amount_minor=4500, prices_minor=(4500,))
     new = Payment(
-        "pay_account", hold.booking_id, 1, "bank", 4500, "EUR", account="acct_hall", changed_at_us=bench.now_us
+        *("pay_account", hold.booking_id, 1, "bank", 4500, "EUR"),
+        account="acct_hall",
+        offered="card,ideal",
+        fee_minor=112,
+        changed_at_us=bench.now_us,
     )
     await bench.one.payments.save_payment(new, now_us=bench.now_us, move=Move.BEGIN_PAYMENT, fence=hold.fence)
     assert await bench.two.payments.payments_of(hold.booking_id) == [new]
@@ -99,6 +104,13 @@ async def a_payment_keeps_its_account_and_what_it_was_paid_with(bench: Bench) ->
     found = await bench.one.payments.payment_by_ref("bank", "ref_account")
     assert found is not None
     assert (found.account, found.paid_with) == ("acct_hall", "ideal")
+    to = TransferDetails("DE02", "FR-1", "The Hall", "BIC1")
+    awaited = chosen.moved(PaymentState.PROCESSING, bench.now_us, transfer=to)
+    await bench.one.payments.save_payment(awaited, now_us=bench.now_us)
+    assert await bench.two.payments.payment(new.id) == awaited
+    reminded = replace(awaited, version=awaited.version + 1, reminded_at_us=bench.now_us)
+    await bench.two.payments.save_payment(reminded, now_us=bench.now_us)
+    assert await bench.one.payments.payment(new.id) == reminded
 
 
 @check

@@ -30,5 +30,9 @@ ABOUT = {
     "all_seats": "56",
     "net": Money(1_500_00, "EUR"),
     "organiser": "Stadthalle",
+    "iban": "DE89370400440532013000",
+    "bic": "COBADEFFXXX",
+    "holder": "Stadthalle Wien",
+    "reference": "FR-4711",
     "written_subject": "Another entrance",
 }

@@ -1,7 +1,11 @@
 """A dispute from the provider's webhook to the organiser: the gate, the booking, the event's page, and mails."""
 
+import csv
+import io
+import zipfile
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import msgspec
 import pytest
@@ -10,10 +14,15 @@ from frontrow.boxoffice.gate.gate_bundle import Bundle
 from frontrow.boxoffice.gate.gate_check import Gate, GateVerdict
 from frontrow.boxoffice.holds.model.bookings import Booking
 from frontrow.boxoffice.messages.notifications import KIND, STAFF_KIND_OF_FACT
+from frontrow.boxoffice.organiser import exports
 from frontrow.boxoffice.payments.disputes import Disputes
+from frontrow.boxoffice.payments.model.disputes import DisputeState, sum_by_state
 from frontrow.boxoffice.payments.model.provider_intents import Dispute, Notice, NoticeKind
 from frontrow.boxoffice.people.model.roles import Role
+from frontrow.core.errors import InvalidInput
+from frontrow.web.site.organiser.reports.exports import TABLES
 from tests.boxoffice.organiser.http import OrganiserApi, an_organiser_api, patched
+from tests.boxoffice.organiser.site import Site
 
 
 async def tell(api: OrganiserApi, booking: Booking, kind: NoticeKind, number: int = 1) -> None:
@@ -84,3 +93,75 @@ async def test_a_dispute_stands_on_the_booking_in_the_list_and_in_a_mail_to_the_
         assert [one["channel"] for one in told] == ["email"], "the owner, and not the fan"
         assert told[0]["staff"]
         assert {kind for kind, _ in STAFF_KIND_OF_FACT.values()} >= {"dispute_opened", "dispute_ended", "dispute_lost"}
+
+
+def sheet_rows(workbook: bytes, name: str) -> list[dict[str, str]]:
+    """The rows of one sheet by the names of its columns."""
+    book = zipfile.ZipFile(io.BytesIO(workbook))
+    space = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
+    names = [one.get("name") for one in ElementTree.fromstring(book.read("xl/workbook.xml")).iter(f"{space}sheet")]
+    sheet = ElementTree.fromstring(book.read(f"xl/worksheets/sheet{names.index(name) + 1}.xml"))
+    head, *body = [["".join(cell.itertext()) for cell in row] for row in sheet.iter(f"{space}row")]
+    return [dict(zip(head, row, strict=True)) for row in body]
+
+
+@pytest.mark.parametrize("ending", ["csv", "xlsx"])
+async def test_the_table_of_disputes_adds_up_to_what_the_ledger_says(tmp_path: Path, ending: str) -> None:
+    """One is open, one is won, one is lost for good, one ended without a decision; and one of another event."""
+    ends = [None, NoticeKind.DISPUTE_WON, NoticeKind.DISPUTE_LOST, NoticeKind.DISPUTE_CLOSED]
+    async with an_organiser_api(tmp_path, Role.OWNER) as api:
+        bookings = [await api.bought(f"S-A-{seat}") for seat in range(1, 5)]
+        for number, (booking, end) in enumerate(zip(bookings, ends, strict=True), 1):
+            await tell(api, booking, NoticeKind.DISPUTE_OPENED, number)
+            if end is not None:
+                await tell(api, booking, end, number)
+        ledger, platform = api.platform.stores.ledger, api.platform
+        event = await ledger.catalogue.event(api.event)
+        names = (await platform.organiser.organise.venues.plan(event.plan_hash)).seat_ids
+        path = tmp_path / "disputes.xlsx"
+        if ending == "csv":
+            text = "".join([part async for part in platform.organiser.exports.table("disputes", event, names)])
+            rows = list(csv.DictReader(io.StringIO(text)))
+        else:
+            await platform.organiser.exports.workbook("disputes", event, names, "Europe/Vienna", path)
+            rows = sheet_rows(path.read_bytes(), "disputes")
+        assert [(row["booking"], row["state"]) for row in rows] == [
+            (one.id, state)
+            for one, state in reversed(list(zip(bookings, ["open", "won", "lost", "closed"], strict=True)))
+        ]
+        for column, state in (("disputed", DisputeState.OPEN), ("lost", DisputeState.LOST)):
+            summed = sum(round(100 * float(row[column])) for row in rows)
+            assert {"EUR": summed} == sum_by_state(await ledger.payments.disputes("", "", 100), state)
+            assert summed == 5_000
+        assert all(row["opened_at"] and row["changed_at"] for row in rows)
+
+
+def test_every_table_of_the_exports_can_be_downloaded_from_the_page() -> None:
+    assert list(TABLES) == list(exports.HEADERS)
+
+
+async def test_a_table_that_would_leave_disputes_out_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exports, "MAX_DISPUTES", 1)
+    async with an_organiser_api(tmp_path, Role.OWNER) as api:
+        for seat in (1, 2):
+            await tell(api, await api.bought(f"S-A-{seat}"), NoticeKind.DISPUTE_OPENED, seat)
+        event = await api.platform.stores.ledger.catalogue.event(api.event)
+        with pytest.raises(InvalidInput, match="more than 1 disputes"):
+            await anext(api.platform.organiser.exports.table("disputes", event, []))
+
+
+async def test_the_workbook_of_the_report_has_the_same_disputes(tmp_path: Path) -> None:
+    async with an_organiser_api(tmp_path, Role.OWNER) as api:
+        await tell(api, await api.bought("S-A-1"), NoticeKind.DISPUTE_OPENED)
+        owner = Site(api)
+        sheets = {
+            path: sheet_rows((await api.client.get(f"{owner.base}/{path}", headers=owner.headers)).content, "disputes")
+            for path in ("reports/report.xlsx", "exports/disputes.xlsx")
+        }
+        assert sheets["reports/report.xlsx"] == sheets["exports/disputes.xlsx"]
+        (found,) = sheets["reports/report.xlsx"]
+        assert (found["dispute"], found["state"], found["disputed"]) == ("dp_1", "open", "50")
+        text = (await owner.get(f"{owner.base}/reports/disputes.csv")).lstrip("\ufeff")
+        assert [row["dispute"] for row in csv.DictReader(io.StringIO(text))] == ["dp_1"]

@@ -14,15 +14,16 @@ from typer.testing import CliRunner
 
 from frontrow.boxoffice.adapters.payments.guarded_provider import GuardedProvider
 from frontrow.boxoffice.adapters.payments.stripe import StripeProvider
-from frontrow.boxoffice.checkout.checkout import Checkout
+from frontrow.boxoffice.checkout.checkout import Checkout, CheckoutState
 from frontrow.boxoffice.checkout.reconciliation import Reconciler
 from frontrow.boxoffice.events.model.event_changes import Editor
 from frontrow.boxoffice.holds.model.bookings import BookingState
 from frontrow.boxoffice.holds.model.holds import NewHold, PlacedHold
 from frontrow.boxoffice.payments.model.payment_accounts import AccountState, PaymentAccount, SellerCannotBePaid
+from frontrow.boxoffice.payments.model.provider_intents import Intent, NewIntent, ProviderNotCalled
 from frontrow.boxoffice.payments.open_providers import OpenProviders
 from frontrow.boxoffice.payments.payment_accounts import PaymentAccounts
-from frontrow.boxoffice.payments.ports import MoneyAtAccount
+from frontrow.boxoffice.payments.ports import MoneyAtAccount, PaymentProvider
 from frontrow.boxoffice.refunds.model.refunds import RefundState
 from frontrow.boxoffice.refunds.refunds import Refunds
 from frontrow.cli.ledger import app as ledger_app
@@ -237,6 +238,52 @@ async def card_of(connect: StripeConnect) -> str:
     form = {"type": "card", "card[number]": "4242424242424242", "card[exp_month]": "12", "card[exp_year]": "2033"}
     async with httpx.AsyncClient(base_url=connect.behind, auth=("sk_test_x", "")) as bank:
         return str((await bank.post("/v1/payment_methods", data=form | {"card[cvc]": "123"})).json()["id"])
+
+
+class NotCalledOnce:
+    """A provider that cannot be called once, when a payment is to be created."""
+
+    def __init__(self, inner: PaymentProvider) -> None:
+        self._inner, self._was_called = inner, False
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._inner, name)
+
+    def for_account(self, account: str) -> "NotCalledOnce":
+        self._inner = self._inner.for_account(account)  # type: ignore[attr-defined]
+        return self
+
+    async def create(self, new: NewIntent) -> Intent:
+        if not self._was_called:
+            self._was_called = True
+            raise ProviderNotCalled("the provider does not answer")
+        return await self._inner.create(new)
+
+
+async def test_the_fee_is_taken_also_by_the_worker_that_begins_the_payment_later(
+    connect: StripeConnect, tmp_path: Path
+) -> None:
+    """The worker knows of the fee only what the ledger has kept."""
+    connect.accounts["acct_hall"] = {"id": "acct_hall", "charges_enabled": True}
+    async with open_till(tmp_path) as till:
+        till.clock.now_us = time.time_ns() // 1000
+        await till.ledger.catalogue.put_event(shop_event(id=HALL, organiser_id="org_hall"), till.clock())
+        stripe = StripeProvider("sk_test_x", "whsec_a", api_base=connect.url)
+        providers = OpenProviders(NotCalledOnce(stripe))  # type: ignore[arg-type]
+        accounts = PaymentAccounts(till.ledger, providers, till.clock)
+        await accounts.put(Editor("operator", "org_hall"), "stripe", "acct_hall", 300)
+        checkout = Checkout(till.ledger, providers, till.clock, issuer=ISSUER, payees=accounts)
+        now_us = till.clock()
+        hold = await till.ledger.place_hold(
+            NewHold("bkg_fee", HALL, "fan_1", (1,), now_us, now_us + 600_000_000, 5000, "EUR", (5000,))
+        )
+        asked = await checkout.pay(hold.booking_id, hold.fence, await card_of(connect))
+        assert asked.state is CheckoutState.RETRYING
+        till.clock.advance(6)
+        await checkout.work()
+        assert (await till.booking(hold.booking_id)).state is BookingState.CONFIRMED
+        assert list(connect.fees.values()) == [150]
+        await stripe.aclose()
 
 
 async def test_an_organiser_opens_an_account_at_stripe_and_is_paid_there(

@@ -13,10 +13,11 @@ from frontrow.boxoffice.payments.model.payment_saga import (
     is_late_money,
     next_check_us,
     next_step,
+    remind_at_us,
     state_from_intent,
 )
 from frontrow.boxoffice.payments.model.payments import ENDED, LATE_MONEY, Payment, PaymentState
-from frontrow.boxoffice.payments.model.provider_intents import Intent, IntentState, ProviderRefund
+from frontrow.boxoffice.payments.model.provider_intents import Intent, IntentState, ProviderRefund, TransferDetails
 from frontrow.boxoffice.payments.model.retry_schedule import RETRIES_S, retry_pause_s
 
 NOW_US = 1_000_000_000
@@ -122,6 +123,34 @@ def test_slow_money_makes_a_hold_longer_only_while_it_lasts_and_only_if_the_orga
     is_awaited = state is PaymentState.PROCESSING and of_booking is BookingState.PAYING and end_us > NOW_US
     assert longer is (PaymentStep.EXTEND if is_awaited else step)
     assert next_step(held, payment, NOW_US, pay_until_us=end_us) is step, "it is held for that long already"
+
+
+@pytest.mark.parametrize(("state", "of_booking", "end_us", "step"), cells())
+def test_only_a_transfer_that_holds_seats_for_days_and_has_not_come_is_reminded_of_once(
+    state: PaymentState, of_booking: BookingState, end_us: int, step: PaymentStep
+) -> None:
+    to = TransferDetails("DE02", "FR-1")
+    began_us = end_us - 5 * 86_400 * 1_000_000
+    payment = Payment("pay_1", "bkg_1", 1, "s", 5000, "EUR", state, transfer=to, agreed_at_us=began_us)
+    ordered = replace(booking(of_booking, end_us), payment_begun_at_us=began_us)
+    is_due = state is PaymentState.PROCESSING and of_booking is BookingState.PAYING and end_us > NOW_US
+    assert next_step(ordered, payment, NOW_US) is (PaymentStep.REMIND if is_due else step)
+    assert next_step(ordered, replace(payment, reminded_at_us=1), NOW_US) is step
+    assert next_step(ordered, replace(payment, transfer=None), NOW_US) is step
+    assert next_step(replace(ordered, payment_begun_at_us=NOW_US), payment, NOW_US) is step, "a usual hold"
+    assert next_step(ordered, payment, NOW_US, superseded=True) is not PaymentStep.REMIND
+
+
+@pytest.mark.parametrize(("days", "before_s"), [(1, 43_200), (3, 129_600), (5, 172_800), (14, 172_800)])
+def test_a_reminder_comes_two_days_before_the_end_or_at_half_of_the_time(days: int, before_s: int) -> None:
+    began_us, end_us = 10**15, 10**15 + days * 86_400 * 1_000_000
+    to = TransferDetails("DE02", "FR-1")
+    payment = Payment("p", "b", 1, "s", 1, "EUR", PaymentState.PROCESSING, transfer=to, agreed_at_us=began_us)
+    ordered = replace(booking(BookingState.PAYING, end_us), payment_begun_at_us=began_us)
+    at_us = end_us - before_s * 1_000_000
+    assert remind_at_us(ordered, payment) == at_us
+    assert next_check_us(ordered, payment, at_us - 7) == at_us, "the worker looks then"
+    assert next_check_us(ordered, replace(payment, reminded_at_us=at_us), at_us + 7) > at_us + 7
 
 
 @pytest.mark.parametrize("superseded", [False, True])

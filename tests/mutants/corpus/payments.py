@@ -4,6 +4,26 @@ from tests.mutants.mutant import Mutant
 
 MUTANTS = (
     Mutant(
+        "the mail about a transfer is not written with the longer hold",
+        "who chose a transfer is told where the money goes",
+        "boxoffice/payments/payment_driver.py",
+        "Move.EXTEND, booking, facts, expires_at_us=until_us)",
+        "Move.EXTEND, booking, expires_at_us=until_us)",
+        (
+            "tests/boxoffice/messages/test_transfer_mails.py::test_reloads_notices_and_turns_of_the_worker_send_no_second_mail",
+        ),
+    ),
+    Mutant(
+        "the last column of a payment is not read",
+        "the platform gets its fee",
+        "boxoffice/adapters/ledger/payments/payment_transactions.py",
+        "rest = (*row[7:23], ",
+        "rest = (*row[7:22], 0, ",
+        (
+            "tests/boxoffice/payments/test_own_accounts.py::test_the_fee_is_taken_also_by_the_worker_that_begins_the_payment_later",
+        ),
+    ),
+    Mutant(
         "a declined card of before cancels what a later card paid",
         "what is paid is sold",
         "boxoffice/payments/payment_driver.py",

@@ -436,8 +436,8 @@ class Checkout:
         state = CheckoutState(WAITING[payment.state])
         tries_left = max(0, await self._calls.card_tries(payment) - payment.declines)
         if intent is None:
-            return CheckoutResult(state, booking, payment, tries_left=tries_left)
-        shown = intent.client_secret, intent.action_url, tries_left, intent.transfer
+            return CheckoutResult(state, booking, payment, tries_left=tries_left, transfer=payment.transfer)
+        shown = intent.client_secret, intent.action_url, tries_left, intent.transfer or payment.transfer
         return CheckoutResult(state, booking, payment, *shown)
 
     # The worker.

@@ -32,6 +32,8 @@ SEATS_UNCHANGED: Final = (
     facts.DisputeOpened,
     facts.DisputeEnded,
     facts.DisputeLost,
+    facts.BankTransferAwaited,
+    facts.BankTransferReminded,
     facts.PriorityGranted,
     facts.EventSoldOut,
     facts.EventReopened,

@@ -90,6 +90,24 @@ class LatePaymentReturned(_Fact, frozen=True, tag_field="fact", tag=True, gc=Fal
     currency: str = ""
 
 
+class _TransferAwaitedFact(_Fact, frozen=True, tag_field="fact", tag=True, gc=False):
+    amount_minor: int = 0
+    currency: str = ""
+    until_us: int = 0  # for so long the seats are held for it
+    iban: str = ""
+    reference: str = ""
+    holder: str = ""
+    bic: str = ""
+
+
+class BankTransferAwaited(_TransferAwaitedFact, frozen=True, tag_field="fact", tag=True, gc=False):
+    """The fan chose to transfer the money. Written again if the organiser gives more time for it."""
+
+
+class BankTransferReminded(_TransferAwaitedFact, frozen=True, tag_field="fact", tag=True, gc=False):
+    """The time for it is nearly over, and the money has not come."""
+
+
 class PriorityGranted(_Fact, frozen=True, tag_field="fact", tag=True, gc=False):
     """The provider was away until the hold ended: a pass for the next chance, until `until_us` (B8)."""
 
@@ -236,6 +254,8 @@ Fact: TypeAlias = (
     | BookingPartlyRefunded
     | BookingReseated
     | LatePaymentReturned
+    | BankTransferAwaited
+    | BankTransferReminded
     | PriorityGranted
     | RefundPaid
     | RefundFailed

@@ -20,6 +20,8 @@ from frontrow.boxoffice.checkout.receipts import Receipts
 from frontrow.boxoffice.events.model.events import Event
 from frontrow.boxoffice.events.pictures import media_type_of
 from frontrow.boxoffice.facts.model import (
+    BankTransferAwaited,
+    BankTransferReminded,
     BookingCancelled,
     BookingConfirmed,
     BookingRefunded,
@@ -82,6 +84,8 @@ KIND_OF_FACT: Final = {
     "PaymentDeclined": "declined",
     "HoldExpired": "expired",
     "LatePaymentReturned": "late_returned",
+    "BankTransferAwaited": "bank_transfer",
+    "BankTransferReminded": "bank_transfer_reminder",
     "PriorityGranted": "priority",
     "RefundPaid": "refund_paid",
     "RefundFailed": "refund_delayed",
@@ -106,6 +110,7 @@ PURPOSES: Final = {"priority": LinkPurpose.PRIORITY, "offer": LinkPurpose.OFFER}
 LINK_LIFE_US: Final = 30 * 86_400 * US_PER_S  # of a booking's link, after the show
 ENDED_LINK_US: Final = 86_400 * US_PER_S  # for this long after its end, a link still says that the offer is over
 ANNOUNCED_REASONS: Final = frozenset({"resold", "late"})  # of refunds without lines that a mail announces
+OF_TRANSFERS: Final = frozenset({"bank_transfer", "bank_transfer_reminder"})  # they say where the money has to go
 QUIET: Final = frozenset({"expired"})  # not worth a mail or an SMS
 WITH_TICKETS: Final = frozenset({"confirmed", "reseated", "transfer_ticket"})
 WITH_RECEIPT: Final = frozenset({"confirmed", "refund_paid"})
@@ -313,6 +318,8 @@ class Notifier:
         fact = decode_fact(body.fact)
         if body.staff:
             return await self._render_for_staff(body, fact)
+        if isinstance(fact, BankTransferAwaited | BankTransferReminded) and not await self._is_awaited(fact):
+            return None  # it came meanwhile, or the fan pays another way
         contact = await self._ledger.messages.contact(fact.fan) or Contact(fact.fan)
         transfer_id = getattr(fact, "transfer_id", "") or body.transfer
         transfer = await self._ledger.transfers.transfer(transfer_id) if transfer_id else None
@@ -332,6 +339,8 @@ class Notifier:
         about = await self._describe(fact, event, venue, sheets) | {"buyer": contact.name}
         if body.kind in OF_REFUNDS:
             about |= await self._describe_refund(fact, event)
+        if body.kind in OF_TRANSFERS:
+            about |= {name: getattr(fact, name) for name in ("iban", "reference", "holder", "bic")}
         if transfer is not None:
             zone = about["when"].time_zone
             about |= {"sender": sender, "recipient": transfer.email, "until": Moment(transfer.expires_at_us, zone)}
@@ -418,6 +427,14 @@ class Notifier:
             rendered.short,
             url=url,
             since_us=fact.at_us,
+        )
+
+    async def _is_awaited(self, fact: BankTransferAwaited | BankTransferReminded) -> bool:
+        """Whether this transfer is still to be made."""
+        payments = await self._ledger.payments.payments_of(fact.booking_id)
+        to = payments[-1].transfer if payments else None
+        return (
+            to is not None and (to.iban, to.reference) == (fact.iban, fact.reference) and self._clock() < fact.until_us
         )
 
     def _url(self, body: _NotificationBody, fact: Fact, event: Event) -> str:

@@ -1,4 +1,4 @@
-"""Exports (B13) as CSV or XLSX: bookings, tickets, attendees, revenue, one page of bookings at a time.
+"""Exports (B13) as CSV or XLSX: bookings, tickets, attendees, revenue, disputes, one page of bookings at a time.
 
 Cells that begin like a formula get a quote before them (`organiser.model.csv_cells.safe_cell`); a workbook has no
 formulas. Amounts are in units of the currency (140.00). Times are in UTC in CSV and in the venue's time in a workbook.
@@ -19,6 +19,7 @@ from frontrow.boxoffice.messages.model.messages import NOBODY, Buyer
 from frontrow.boxoffice.organiser.model.csv_cells import amount_cell, to_csv
 from frontrow.boxoffice.organiser.ports.ledger import BrowsingLedger
 from frontrow.boxoffice.organiser.workbooks import WorkbookFile
+from frontrow.boxoffice.payments.model.disputes import DisputeState, PaymentDispute
 from frontrow.boxoffice.payments.model.payments import Payment, PaymentState
 from frontrow.boxoffice.pricing.model.booking_choices import choice_of, type_names
 from frontrow.boxoffice.pricing.model.prices import LineKind, PriceLine
@@ -27,11 +28,12 @@ from frontrow.boxoffice.refunds.model.refund_lines import add_ons_gone, decode_r
 from frontrow.boxoffice.refunds.model.refunds import Refund, RefundState
 from frontrow.boxoffice.tickets.model.tickets import Ticket
 from frontrow.core.clock import US_PER_S
-from frontrow.core.errors import NotFound
+from frontrow.core.errors import InvalidInput, NotFound
 from frontrow.shared.money import Money
 
 PAGE: Final = 500
 MAX_PAGES: Final = 2_000  # a million bookings
+MAX_DISPUTES: Final = 10_000  # of one event
 TAXED: Final = ("gross_amount", "tax_percent", "tax", "net_amount")
 HEADERS: Final = {
     "bookings": (
@@ -64,6 +66,21 @@ HEADERS: Final = {
         "extras_amount",
         *TAXED,
     ),
+    "disputes": (
+        "dispute",
+        "booking",
+        "opened_at",
+        "state",
+        "changed_at",
+        "currency",
+        "amount",
+        "disputed",
+        "lost",
+        "reason",
+        "answer_by",
+        "provider",
+        "payment",
+    ),
 }
 Rows = list[tuple[Any, ...]]
 
@@ -92,6 +109,9 @@ class Exports:
             await asyncio.to_thread(file.close)
 
     async def _pages(self, kind: str, event: Event, names: Sequence[str]) -> AsyncIterator[Rows]:
+        if kind == "disputes":
+            yield await self.disputes(event)
+            return
         before, rates = 0, await self._ledger.organiser.tax_rates(event)
         for _ in range(MAX_PAGES):
             page = await self._ledger.organiser.event_bookings(event.id, "", before, PAGE)
@@ -119,6 +139,13 @@ class Exports:
             for one, ticket in pairs
             if ticket.state == "valid"
         ]
+
+    async def disputes(self, event: Event) -> Rows:
+        """One row per dispute, the newest first."""
+        found = await self._ledger.payments.disputes("", event.id, MAX_DISPUTES + 1)
+        if len(found) > MAX_DISPUTES:
+            raise InvalidInput(f"an event with more than {MAX_DISPUTES} disputes cannot be exported", param="kind")
+        return [_dispute(one) for one in found]
 
     async def _add_ons_gone(self, page: Sequence[Booking]) -> dict[str, Mapping[str, int]]:
         """How many of which add-on were refunded, by booking."""
@@ -237,6 +264,15 @@ def _revenue(
         amount_cell(extras, one.currency),
         *_taxed(captured - back, tax, one.currency, rate),
     )
+
+
+def _dispute(one: PaymentDispute) -> tuple[Any, ...]:
+    """`disputed` and `lost` are the parts that the ledger counts as with the bank for now, or for good."""
+    in_state = [one.amount_minor * (one.state is state) for state in (DisputeState.OPEN, DisputeState.LOST)]
+    amounts = (amount_cell(minor, one.currency) for minor in (one.amount_minor, *in_state))
+    times = _time(one.opened_at_us), one.state.value, _time(one.changed_at_us)
+    about = one.reason, _time(one.answer_by_us), one.provider, one.payment_ref
+    return one.ref, one.booking_id, *times, one.currency, *amounts, *about
 
 
 def _time(at_us: int | None) -> datetime | str:

@@ -13,7 +13,13 @@ from msgspec.structs import replace
 
 from frontrow.boxoffice.checkout.model.outage_priority import PRIORITY_US
 from frontrow.boxoffice.events.model.events import EventCancelled
-from frontrow.boxoffice.facts.model import Fact, LatePaymentReturned, PriorityGranted
+from frontrow.boxoffice.facts.model import (
+    BankTransferAwaited,
+    BankTransferReminded,
+    Fact,
+    LatePaymentReturned,
+    PriorityGranted,
+)
 from frontrow.boxoffice.holds.model.bookings import HOLD_STATES, Booking, BookingState, HoldEnded, Move, MoveRefused
 from frontrow.boxoffice.holds.ports.seat_listener import SeatListener
 from frontrow.boxoffice.payments.model.payment_accounts import platform_fee_minor
@@ -175,6 +181,8 @@ class PaymentDriver:
                 return booking, await self._calls.drop(payment)
             case PaymentStep.EXTEND:
                 return await self._hold_for_money(booking, payment, pay_until_us)
+            case PaymentStep.REMIND:
+                return booking, await self._remind(booking, payment)
             case PaymentStep.SEND_BACK:
                 return booking, await self._calls.send_back(payment)
 
@@ -234,12 +242,21 @@ class PaymentDriver:
     async def _hold_for_money(self, booking: Booking, payment: Payment, until_us: int) -> tuple[Booking, Payment]:
         """Hold the seats until slow money has had its time."""
         waiting = self._records.reschedule(payment, self._clock() + WORK_CLAIM_S * US_PER_S)
-        longer = await self._records.save(waiting, Move.EXTEND, booking, expires_at_us=until_us)
+        facts = _transfer_facts(BankTransferAwaited, booking, payment, self._clock(), until_us)
+        longer = await self._records.save(waiting, Move.EXTEND, booking, facts, expires_at_us=until_us)
         assert longer is not None
         if self._seats is not None:
             with contextlib.suppress(FrontrowError):  # recovery updates the claim store later
                 await self._seats.held_longer(longer)
         return longer, waiting
+
+    async def _remind(self, booking: Booking, payment: Payment) -> Payment:
+        """Tell the fan once more where the money has to go, and until when."""
+        now_us = self._clock()
+        facts = _transfer_facts(BankTransferReminded, booking, payment, now_us, booking.hold_expires_at_us)
+        told = replace(self._records.reschedule(payment, now_us + WORK_CLAIM_S * US_PER_S), reminded_at_us=now_us)
+        await self._records.save(told, facts=facts)
+        return told
 
     async def take_late_money(self, payment: Payment, intent: Intent) -> Payment:
         """Money came for a payment that was ended here: send it back, and tell the fan once."""
@@ -416,3 +433,19 @@ class PaymentDriver:
         rested = self._records.reschedule(payment)
         await self._records.save(rested)
         return rested
+
+
+def _transfer_facts(
+    kind: type[BankTransferAwaited | BankTransferReminded],
+    booking: Booking,
+    payment: Payment,
+    now_us: int,
+    until_us: int,
+) -> list[Fact]:
+    """What tells the fan where a transfer has to go; nothing for money that comes another way."""
+    to = payment.transfer
+    if to is None:
+        return []
+    common = (booking.id, booking.event_id, booking.fan, booking.fence, booking.seats, now_us)
+    owed = (payment.amount_minor, payment.currency, until_us)
+    return [kind(*common, *owed, iban=to.iban, reference=to.reference, holder=to.holder, bic=to.bic)]

@@ -197,6 +197,8 @@ class ProviderCalls:
             changes["tries"] = payment.tries  # an outage that made it late is given as the reason
         if intent.method:
             changes["paid_with"] = intent.method
+        if state is PaymentState.PROCESSING:
+            changes["transfer"] = intent.transfer
         return await self._save(self._records.advance(payment, state, **changes))
 
     async def _card_failed(self, payment: Payment, reason: str, failure: str) -> Payment:

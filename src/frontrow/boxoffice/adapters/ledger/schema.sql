@@ -250,7 +250,8 @@ CREATE TABLE payments ( id text PRIMARY KEY, booking_id text NOT NULL, attempt b
   NOT NULL DEFAULT 1, tries bigint NOT NULL DEFAULT 0, retry_at_us bigint NOT NULL DEFAULT 0, version bigint NOT NULL
   DEFAULT 1, declines bigint NOT NULL DEFAULT 0, failure text NOT NULL DEFAULT '', event_id text NOT NULL DEFAULT '',
   account text NOT NULL DEFAULT '', paid_with text NOT NULL DEFAULT '', agreed_at_us bigint NOT NULL DEFAULT 0,
-  offered text NOT NULL DEFAULT '', fee_minor bigint NOT NULL DEFAULT 0, UNIQUE (booking_id, attempt) );
+  offered text NOT NULL DEFAULT '', fee_minor bigint NOT NULL DEFAULT 0, transfer_to text NOT NULL DEFAULT '',
+  reminded_at_us bigint NOT NULL DEFAULT 0, UNIQUE (booking_id, attempt) );
 
 CREATE UNIQUE INDEX one_live_payment_per_booking ON payments (booking_id) WHERE payment_state NOT IN ('voided',
   'declined', 'lapsed');

@@ -26,6 +26,7 @@ OPEN_CHECK_S: Final = 15  # how soon to check whether the fan paid in the browse
 OPEN_CHECK_MAX_S: Final = 120
 MONEY_CHECK_S: Final = 15  # how soon to check for awaited money, in case the webhook is lost; then less often, up to
 MONEY_CHECK_MAX_S: Final = 6 * 3600
+REMIND_BEFORE_S: Final = 2 * 86_400  # before the time to transfer the money is over, at most half of it
 LATE_MONEY_S: Final = 30 * 86_400  # awaited for this long after the hold; then the payment is cancelled
 TRIED: Final = frozenset({PaymentState.ACTION, PaymentState.PROCESSING})  # a failure that is seen in them is new
 _RESERVED: Final = frozenset({PaymentState.AUTHORISED, PaymentState.CAPTURING, PaymentState.CAPTURED})
@@ -48,6 +49,7 @@ class PaymentStep(StrEnum):
     RETURN = "return"  # captured for a booking that is over: refund it
     DROP = "drop"  # declined for good: void the object, so that no browser can use a card on it
     EXTEND = "extend"  # the money comes slowly: hold the seats for as long as the organiser allows
+    REMIND = "remind"  # the time to transfer the money is nearly over: tell the fan once more
     SEND_BACK = "send_back"  # the payment was ended here, and money came after all: refund it at the provider
 
 
@@ -83,9 +85,21 @@ def next_step(
         sold = False  # nothing is owed for it: it needs no payment, and keeps its seats without one
     if payment.state is PaymentState.PROCESSING and paying and pay_until_us > booking.hold_expires_at_us:
         return PaymentStep.EXTEND
+    if paying and 0 < remind_at_us(booking, payment) <= now_us:
+        return PaymentStep.REMIND
     if payment.state is PaymentState.CAPTURING and booking.state is BookingState.REFUNDED and kept_minor > 0:
         return PaymentStep.CAPTURE
     return _TABLE[payment.state](paying, sold, booking, payment)
+
+
+def remind_at_us(booking: Booking, payment: Payment) -> int:
+    """When the fan is to be reminded of a transfer; 0: there is none to be made, or the fan was reminded."""
+    if payment.state is not PaymentState.PROCESSING or payment.transfer is None or payment.reminded_at_us:
+        return 0
+    if not booking.is_ordered:  # the organiser gives transfers no time any more
+        return 0
+    ends_us = booking.hold_expires_at_us
+    return ends_us - min(REMIND_BEFORE_S * US_PER_S, (ends_us - payment.agreed_at_us) // 2)
 
 
 def next_check_us(booking: Booking, payment: Payment, now_us: int) -> int:
@@ -96,8 +110,8 @@ def next_check_us(booking: Booking, payment: Payment, now_us: int) -> int:
     """
     if payment.state is PaymentState.PROCESSING:
         later_us = now_us + money_pause_us(payment, now_us)
-        ends_us = booking.hold_expires_at_us if now_us < booking.hold_expires_at_us else later_us
-        return min(later_us, ends_us)
+        wanted = (booking.hold_expires_at_us, remind_at_us(booking, payment))
+        return min([later_us, *(at_us for at_us in wanted if at_us > now_us)])
     if payment.state is PaymentState.ACTION:
         pause_us = ACTION_CHECK_S * US_PER_S
     elif payment.state is PaymentState.OPEN:

@@ -20,6 +20,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
+from frontrow.boxoffice.payments.model.provider_intents import TransferDetails
 from frontrow.boxoffice.payments.model.retry_schedule import RETRIES_S, retry_pause_s
 from frontrow.core.errors import NotFound, Refused
 
@@ -101,6 +102,8 @@ class Payment(msgspec.Struct, frozen=True, gc=False):
     agreed_at_us: int = 0  # of a payment that is `processing`: since when
     offered: str = ""  # our ids of what the provider's form offers, with commas between them; none: a card
     fee_minor: int = 0  # of the amount, what the platform keeps when an organiser's own account takes it
+    transfer: TransferDetails | None = None  # of a payment that is `processing`: where the fan has to send the money
+    reminded_at_us: int = 0  # of a payment that is `processing`: when its fan was reminded of the transfer
 
     def moved(self, state: PaymentState, now_us: int, *, retry_at_us: int = 0, **changes: object) -> "Payment":
         """The next version in `state`; a step that is not in the table is a bug."""
@@ -108,7 +111,8 @@ class Payment(msgspec.Struct, frozen=True, gc=False):
             assert state in NEXT[self.state], f"a payment that is {self.state} cannot become {state}"
             call = self.call if {self.state, state} <= TAKES_CARDS else 1  # a key is never used for two cards
             agreed_at_us = now_us if state is PaymentState.PROCESSING else 0
-            changes = {"call": call, "tries": 0, "agreed_at_us": agreed_at_us} | changes
+            as_new = {"call": call, "tries": 0, "agreed_at_us": agreed_at_us, "transfer": None, "reminded_at_us": 0}
+            changes = as_new | changes
         return replace(
             self, state=state, changed_at_us=now_us, retry_at_us=retry_at_us, version=self.version + 1, **changes
         )

@@ -36,7 +36,8 @@ BOOKING_COLUMNS: Final = (
 PAYMENT_COLUMNS: Final = (
     "p.id, p.booking_id, p.attempt, p.provider, p.amount_minor, p.currency, p.payment_state, p.provider_ref, p.method, "
     "p.reason, p.call, p.tries, p.retry_at_us, p.version, p.created_at_us, p.changed_at_us, p.declines, p.failure, "
-    "p.account, p.paid_with, p.agreed_at_us, p.offered, p.fee_minor"
+    "p.account, p.paid_with, p.agreed_at_us, p.offered, p.fee_minor, p.transfer_to, "
+    "p.reminded_at_us"
 )
 REFUND_COLUMNS: Final = (
     "f.id, f.booking_id, f.payment_id, f.number, f.amount_minor, f.currency, f.seats, f.fee_minor, f.refund_state, "

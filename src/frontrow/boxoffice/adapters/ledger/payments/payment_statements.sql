@@ -4,25 +4,26 @@ SELECT :payment FROM payments AS p
 WHERE ({p.event_id, }p.id) IN (SELECT {d.event_id, }r.id FROM :rows :event_of r.booking_id)
 ORDER BY p.id :for_update
 
--- name: add_payments(id text, booking_id text, attempt int, provider text, amount_minor int, currency text, payment_state text, provider_ref text, method text, reason text, call int, tries int, retry_at_us int, version int, created_at_us int, changed_at_us int, declines int, failure text, account text, paid_with text, agreed_at_us int, offered text, fee_minor int, key text, event_id text)
+-- name: add_payments(id text, booking_id text, attempt int, provider text, amount_minor int, currency text, payment_state text, provider_ref text, method text, reason text, call int, tries int, retry_at_us int, version int, created_at_us int, changed_at_us int, declines int, failure text, account text, paid_with text, agreed_at_us int, offered text, fee_minor int, transfer_to text, reminded_at_us int, key text, event_id text)
 -- A booking with another payment that is not over keeps that one: left out of the answer
 -- (one_live_payment_per_booking).
 INSERT INTO payments (id, booking_id, attempt, provider, amount_minor, currency, payment_state, provider_ref, method,
   reason, call, tries, retry_at_us, version, created_at_us, changed_at_us, declines, failure, account,
-  paid_with, agreed_at_us, offered, fee_minor, idempotency_key, event_id)
+  paid_with, agreed_at_us, offered, fee_minor, transfer_to, reminded_at_us, idempotency_key, event_id)
 SELECT r.id, r.booking_id, r.attempt, r.provider, r.amount_minor, r.currency, r.payment_state, r.provider_ref,
   r.method, r.reason, r.call, r.tries, r.retry_at_us, r.version, r.created_at_us, r.changed_at_us, r.declines,
-  r.failure, r.account, r.paid_with, r.agreed_at_us, r.offered, r.fee_minor, r.key, r.event_id
+  r.failure, r.account, r.paid_with, r.agreed_at_us, r.offered, r.fee_minor, r.transfer_to,
+  r.reminded_at_us, r.key, r.event_id
 FROM :rows WHERE true ORDER BY r.id
 ON CONFLICT DO NOTHING
 RETURNING id
 
--- name: set_payments(id text, payment_state text, provider_ref text, method text, reason text, call int, tries int, retry_at_us int, version int, changed_at_us int, declines int, failure text, paid_with text, agreed_at_us int, booking_id text)
+-- name: set_payments(id text, payment_state text, provider_ref text, method text, reason text, call int, tries int, retry_at_us int, version int, changed_at_us int, declines int, failure text, paid_with text, agreed_at_us int, transfer_to text, reminded_at_us int, booking_id text)
 -- Compare and set: written over the previous version, or not at all.
 UPDATE payments AS p SET payment_state = r.payment_state, provider_ref = r.provider_ref, method = r.method,
   reason = r.reason, call = r.call, tries = r.tries, retry_at_us = r.retry_at_us, version = r.version,
   changed_at_us = r.changed_at_us, declines = r.declines, failure = r.failure, paid_with = r.paid_with,
-  agreed_at_us = r.agreed_at_us
+  agreed_at_us = r.agreed_at_us, transfer_to = r.transfer_to, reminded_at_us = r.reminded_at_us
 FROM :rows :event_of r.booking_id
 WHERE p.id = r.id{ AND p.event_id = d.event_id} AND p.version = r.version - 1
 RETURNING p.id

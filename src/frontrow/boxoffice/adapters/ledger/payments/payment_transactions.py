@@ -39,6 +39,7 @@ from frontrow.boxoffice.holds.model.bookings import (
     StaleFence,
 )
 from frontrow.boxoffice.payments.model.payments import BY_FAN, Payment, PaymentChanged, PaymentState
+from frontrow.boxoffice.payments.model.provider_intents import TransferDetails
 from frontrow.boxoffice.payments.model.retry_schedule import RETRIES_S
 from frontrow.boxoffice.pricing.model.prices import has_add_ons
 from frontrow.boxoffice.refunds.model.refund_lines import add_on_names, decode_refund_lines
@@ -48,6 +49,7 @@ from frontrow.boxoffice.tickets.model.tickets import TicketScanned
 from frontrow.core.clock import US_PER_S
 
 PAYMENT_STATES: Final = {state.value: state for state in PaymentState}
+_read_transfer: Final = msgspec.json.Decoder(TransferDetails).decode
 
 
 class SavePayment(msgspec.Struct, frozen=True):
@@ -95,7 +97,16 @@ def payment_of(row: Row) -> Payment:
     state = PAYMENT_STATES[row[6]]
     if state is PaymentState.ACTION and row[20]:
         state = PaymentState.PROCESSING
-    return Payment(row[0], row[1], row[2], row[3], row[4], row[5], state, *row[7:22])
+    rest = (*row[7:23], _transfer_of(row[23]), row[24])
+    return Payment(row[0], row[1], row[2], row[3], row[4], row[5], state, *rest)
+
+
+def _transfer_of(text: str) -> TransferDetails | None:
+    return _read_transfer(text) if text else None
+
+
+def _transfer_text(payment: Payment) -> str:
+    return msgspec.json.encode(payment.transfer).decode() if payment.transfer is not None else ""
 
 
 def refund_of(row: Row) -> Refund:
@@ -254,7 +265,18 @@ def _check_amounts(ats: Sequence[int], asks: Sequence[SavePayment]) -> Program[t
 def _set_query(payments: Sequence[Payment]) -> Query:
     ordered = sorted(payments, key=_by_id)
     rows = [
-        (p.id, *_tail(p), p.changed_at_us, p.declines, p.failure, p.paid_with, p.agreed_at_us, p.booking_id)
+        (
+            p.id,
+            *_tail(p),
+            p.changed_at_us,
+            p.declines,
+            p.failure,
+            p.paid_with,
+            p.agreed_at_us,
+            _transfer_text(p),
+            p.reminded_at_us,
+            p.booking_id,
+        )
         for p in ordered
     ]
     return Query("set_payments", rows)
@@ -299,6 +321,8 @@ def _write_rows(new: Sequence[Payment], old: Sequence[Payment], events: dict[str
                 p.agreed_at_us,
                 p.offered,
                 p.fee_minor,
+                _transfer_text(p),
+                p.reminded_at_us,
                 p.key("create"),
                 events[p.booking_id],
             )

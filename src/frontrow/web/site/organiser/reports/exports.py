@@ -1,4 +1,4 @@
-"""Exports: bookings, tickets, attendees and revenue as CSV, streamed row by row, or as XLSX, written to a file first.
+"""Exports: bookings, tickets, attendees, revenue and disputes as CSV, streamed row by row, or as XLSX, from a file.
 
 Each export is recorded in the audit, because it contains personal data.
 """
@@ -32,6 +32,7 @@ TABLES: Final = {
     "tickets": (N_("Tickets"), N_("Every ticket with its seat, and when it was admitted.")),
     "attendees": (N_("Attendees"), N_("Who can be admitted: email and seat of every valid ticket.")),
     "revenue": (N_("Revenue"), N_("What was paid, refunded and kept, per booking.")),
+    "disputes": (N_("Disputes"), N_("Payments that buyers’ banks took back, with their state and amount.")),
 }
 
 

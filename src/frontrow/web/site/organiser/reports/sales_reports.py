@@ -13,6 +13,7 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
 from frontrow.boxoffice.events.model.events import Event
+from frontrow.boxoffice.organiser.exports import HEADERS
 from frontrow.boxoffice.organiser.model.csv_cells import to_csv
 from frontrow.boxoffice.organiser.model.report_mails import ReportFrequency
 from frontrow.boxoffice.organiser.model.reports import EventReport, Table, report_tables
@@ -113,6 +114,8 @@ async def report_file(
             await platform.organiser.reports.of(event, zone), {tier.key: tier.shown_name for tier in event.tiers}
         )
     }
+    rows = await platform.organiser.exports.disputes(event)
+    tables["disputes"] = Table("disputes", HEADERS["disputes"], rows)
     name, _, kind = file.partition(".")
     if kind == "xlsx" and name == "report":
         body, media_type = await asyncio.to_thread(_workbook, list(tables.values()), zone), XLSX
