@@ -117,9 +117,8 @@ class GuardedProvider:
         """The notice, kept if the provider needs it; nothing is called."""
         return await self.inner.remember(notice) if isinstance(self.inner, RemembersNotices) else notice
 
-    async def returned(self, ref: str, answers: Mapping[str, str]) -> None:
-        if isinstance(self.inner, RemembersNotices):
-            await self._call(self.inner.returned, ref, answers)
+    async def returned(self, ref: str, answers: Mapping[str, str]) -> bool:
+        return isinstance(self.inner, RemembersNotices) and await self._call(self.inner.returned, ref, answers)
 
     def for_account(self, account: str) -> PaymentProvider:
         """The provider for another account, behind the same breaker and cap."""
