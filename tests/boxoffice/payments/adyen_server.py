@@ -138,7 +138,8 @@ class AdyenServer:
             result = asked["details"]["redirectResult"]
             payment = self.payments[self.redirects[result]]
             words = {"authorised": "Authorised", "refused": "Refused"}
-            return self._shown(payment) | {"resultCode": words.get(payment.state, "Pending")}
+            said = {"resultCode": words.get(payment.state, "Pending"), "merchantReference": payment.reference}
+            return self._shown(payment) | said
         if asked.get("merchantAccount") not in self.merchants:
             raise Refusal(422, "901", "Invalid Merchant Account")
         if asked["merchantAccount"] in self.revoked:

@@ -46,6 +46,7 @@ class StripeMethods:
             [
                 web.post("/v1/customers", self._customer),
                 web.post("/v1/payment_intents", self._create),
+                web.get("/v1/payment_intents", self._list),
                 web.get("/v1/payment_intents/{ref}", self._read),
                 web.post("/v1/payment_intents/{ref}/{act}", self._act),
                 web.post("/v1/refunds", self._refund),
@@ -137,6 +138,14 @@ class StripeMethods:
         else:
             await self.bank.void(ref, key)
         return self.bank.objects[ref]
+
+    async def _list(self, request: web.Request, fields: dict[str, Any]) -> Any:
+        found = [one for one in self.bank.objects.values() if one["created"] >= int(request.query["created[gte]"])]
+        found.reverse()
+        after, limit = request.query.get("starting_after"), int(request.query["limit"])
+        start = next((n + 1 for n, one in enumerate(found) if one["id"] == after), 0)
+        page = found[start : start + limit]
+        return {"object": "list", "data": page, "has_more": len(found) > start + limit, "url": "/v1/payment_intents"}
 
     async def _read(self, request: web.Request, fields: dict[str, Any]) -> Any:
         found = dict(self.bank.objects[request.match_info["ref"]])

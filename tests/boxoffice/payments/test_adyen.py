@@ -14,7 +14,13 @@ from frontrow.boxoffice.checkout.reconciliation import Reconciler
 from frontrow.boxoffice.facts.model import LatePaymentReturned
 from frontrow.boxoffice.holds.model.bookings import BookingState
 from frontrow.boxoffice.payments.model.payments import ENDED, PaymentState
-from frontrow.boxoffice.payments.model.provider_intents import Intent, ProviderError, ProviderNotCalled
+from frontrow.boxoffice.payments.model.provider_intents import (
+    Intent,
+    IntentState,
+    NewIntent,
+    ProviderError,
+    ProviderNotCalled,
+)
 from frontrow.boxoffice.refunds.model.refunds import RefundState
 from frontrow.boxoffice.refunds.refunds import Refunds
 from frontrow.core.clock import Clock
@@ -61,6 +67,24 @@ async def test_the_contract(check: Check, adyen: AdyenServer, tmp_path: Path) ->
             await deliver(adyen, provider, till.clock)
 
         await check(ProviderCase(provider, CARDS, answer, answer, settle=settle))
+        await provider.aclose()
+
+
+async def test_what_a_fan_brings_back_from_a_page_that_was_left_pays_no_dearer_one(
+    adyen: AdyenServer, tmp_path: Path
+) -> None:
+    """The fan opens a bank's page, adds to the basket, opens another page, pays on the first one and returns."""
+    async with open_till(tmp_path) as till:
+        provider = provider_of(adyen, till.ledger, till.clock)
+        cheap, dear = [
+            await provider.create(NewIntent("bkg_1", n, price, "EUR", "evt_1", 7, (1,), f"k{n}", method="ideal"))
+            for n, price in ((1, 5_000), (2, 90_000))
+        ]
+        brought = {"redirectResult": adyen.answer_redirect(cheap.action_url)}
+        assert await provider.returned(dear.ref, brought)
+        assert (await provider.read(dear.ref)).state is IntentState.ACTION
+        found = await provider.read(cheap.ref)
+        assert (found.state, found.captured_minor) == (IntentState.CAPTURED, 5_000)
         await provider.aclose()
 
 

@@ -13,6 +13,8 @@ from frontrow.core.errors import ConfigError
 from frontrow.settings.deployment import AdyenSettings, PaymentsSettings
 from frontrow.settings.platform import read_settings
 from tests.boxoffice.payments.adyen_server import HMAC_KEY, KEY, MERCHANT, AdyenServer, adyen_server, notice_body
+from tests.support.browser_headers import BROWSER
+from tests.support.eventually import eventually
 from tests.web.api.script import a_buyer
 from tests.web.api.support import EVENT_ID, a_client, put_event, run_platform, settings_for
 
@@ -51,6 +53,24 @@ async def test_a_fan_pays_with_ideal_and_the_webhook_sells_the_seats(tmp_path: P
         assert read["state"] == "confirmed"
         foreign = notice_body("AUTHORISATION", "PSPX", MERCHANT, "another-shop", {"value": 1, "currency": "EUR"})
         assert (await client.post("/v1/webhooks/adyen", content=foreign, headers=json_body)).status_code == 200
+
+
+async def test_a_fan_who_gave_up_and_paid_at_the_bank_all_the_same_has_the_money_again(tmp_path: Path) -> None:
+    """No notice comes: the page that the bank sends the fan back to brings the news."""
+    async with adyen_server() as adyen, a_server_with(adyen, tmp_path) as (_, client):
+        buyer = await a_buyer(client)
+        await buyer.enter(EVENT_ID)
+        booking = (await buyer.hold(EVENT_ID, seats=["S-A-1"]))["booking"]
+        await buyer.call("pay", booking_id=booking, json={"method": "ideal"})
+        gone = await client.delete(f"/v1/bookings/{booking}/hold", headers=buyer.headers)
+        assert gone.status_code == 200, gone.text
+        (url,) = adyen.redirects
+        result = adyen.answer_redirect(url)
+        cookies = {"cookie": f"frontrow_bookings={buyer.headers['Frontrow-Booking']}"}
+        page = await client.get(f"/checkout/{booking}?redirectResult={result}", headers=BROWSER | cookies)
+        assert page.status_code == 200
+        (payment,) = adyen.payments.values()
+        await eventually(lambda: (payment.captured, payment.refunded), until=lambda sums: sums == (5000, 5000))
 
 
 GOOD = {

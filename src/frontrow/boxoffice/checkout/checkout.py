@@ -45,6 +45,7 @@ from frontrow.boxoffice.payments.model.payment_methods import (
     offered_methods,
 )
 from frontrow.boxoffice.payments.model.payment_rules import offers_slow
+from frontrow.boxoffice.payments.model.payment_saga import is_late_money
 from frontrow.boxoffice.payments.model.payments import ENDED, Payment, PaymentChanged, PaymentState
 from frontrow.boxoffice.payments.model.provider_intents import Intent, ProviderError, TransferDetails
 from frontrow.boxoffice.payments.model.retry_schedule import WORK_CLAIM_S
@@ -266,12 +267,22 @@ class Checkout:
         booking = await self._load_own(booking_id, fence)
         payment = await self.records.latest_payment(booking_id)
         with FanWait():
-            if answers and payment is not None and payment.state in WAITS_FOR_FAN:
+            if answers and payment is not None:
                 with contextlib.suppress(ProviderError):  # the notice or the worker brings it
-                    await self._calls.hear_return(payment, answers)
+                    if await self._calls.hear_return(payment, answers):
+                        await self._return_late_money(booking)
             if payment is not None and payment.state in WAITS_FOR_FAN:
                 return await self._check_with_provider(booking, payment)
             return await self._result(booking, payment)
+
+    async def _return_late_money(self, booking: Booking) -> None:
+        """A fan who was at the bank's page until the hold was over, or who has left that payment, may have paid there:
+        a provider whose notice is lost says so only now."""
+        for payment in await self._ledger.payments.payments_of(booking.id):
+            if payment.state in ENDED and payment.ref:
+                intent = await self._calls.read(payment)
+                if is_late_money(payment, intent):
+                    await self.driver.take_late_money(payment, intent)
 
     async def _check_with_provider(self, booking: Booking, payment: Payment) -> CheckoutResult:
         """Read a payment that waits for the fan at the provider and act on what it says."""

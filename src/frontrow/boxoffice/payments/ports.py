@@ -134,8 +134,9 @@ class RemembersNotices(Protocol):
         """Keep a verified notice. Returns it with the name that our payment has for the object."""
         ...
 
-    async def returned(self, ref: str, answers: Mapping[str, str]) -> None:
-        """Keep what the provider says of a fan who has come back from its page with these answers."""
+    async def returned(self, ref: str, answers: Mapping[str, str]) -> bool:
+        """Keep what the provider says of a fan who has come back from its page with these answers. False: the answers
+        are not of its page."""
         ...
 
 

@@ -46,11 +46,13 @@ class ProviderCalls:
         """The provider's object for this payment, as it is now."""
         return await self._providers.of(payment).read(payment.ref)
 
-    async def hear_return(self, payment: Payment, answers: Mapping[str, str]) -> None:
-        """Tell the provider's adapter what a fan's browser brought back from a page of the provider."""
+    async def hear_return(self, payment: Payment, answers: Mapping[str, str]) -> bool:
+        """Tell the provider's adapter what a fan's browser brought back from a page of the provider. False: it needs
+        nobody to tell it, or the answers are not of its page."""
         provider = self._providers.of(payment)
-        if payment.ref and isinstance(provider, RemembersNotices):
-            await provider.returned(payment.ref, answers)
+        if not payment.ref or not isinstance(provider, RemembersNotices):
+            return False
+        return await provider.returned(payment.ref, answers)
 
     async def create(self, booking: Booking, payment: Payment) -> Payment:
         """Create the provider's object for this payment, and authorise its card if there is one."""

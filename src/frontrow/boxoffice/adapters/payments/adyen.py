@@ -225,7 +225,7 @@ class AdyenProvider:
             await self._notes.keep(NAME, note)
         return msgspec.structs.replace(notice, ref=ref)
 
-    async def returned(self, ref: str, answers: Mapping[str, str]) -> None:
+    async def returned(self, ref: str, answers: Mapping[str, str]) -> bool:
         """The fan came back from Adyen's page, or from the page of a bank. What that says is asked of Adyen."""
         found = await self._find(ref)
         if found.session is not None and answers.get("sessionResult"):
@@ -233,10 +233,17 @@ class AdyenProvider:
             got = await self._send("GET", f"/sessions/{quote(found.session.id, safe='')}?sessionResult={result}")
             for one in got.get("payments") or ():
                 await self._keep_result(ref, one | {"amount": one.get("amount") or {}}, "")
-        elif answers.get("redirectResult"):
+            return True
+        if answers.get("redirectResult"):
             details = {"details": {"redirectResult": answers["redirectResult"]}}
             key = f"details:{hashlib.sha256(answers['redirectResult'].encode()).hexdigest()[:40]}"
-            await self._keep_result(ref, await self._post("/payments/details", details, key), key)
+            got = await self._post("/payments/details", details, key)
+            # The page may be that of another payment, which the fan has left: perhaps of the booking at a lower price.
+            own = str(got.get("merchantReference") or "")
+            if own and (await self._notes.notes_of(NAME, [own]))[own]:
+                await self._keep_result(own, got, key)
+            return True
+        return False
 
     async def aclose(self) -> None:
         await self._client.aclose()

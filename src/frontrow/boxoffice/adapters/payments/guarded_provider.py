@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 from frontrow.boxoffice.adapters.payments.call_cap import CallCap
+from frontrow.boxoffice.payments import fan_wait
 from frontrow.boxoffice.payments.fan_wait import fan_wait_ends_s
 from frontrow.boxoffice.payments.model.payment_methods import PaymentMethod
 from frontrow.boxoffice.payments.model.provider_intents import (
@@ -41,6 +42,7 @@ FAILURES: Final = 5
 PAUSE_S: Final = 1.0  # a probe costs a provider nothing, and who waits for it are people
 MAX_IN_FLIGHT: Final = 5_000
 DEADLINE_S: Final = 25.0  # less than payments.WORK_CLAIM_S: a call has ended before another driver takes over
+WHOLE_WAIT: Final = 0.99  # a call that has this much of the fan's wait left is the first of it, and shares a timer
 
 
 class _Seen:
@@ -71,6 +73,7 @@ class GuardedProvider:
         self.breaker = Breaker(clock, failures=failures, pause_s=pause_s, jitter=jitter)
         self.cap = cap or CallCap(MAX_IN_FLIGHT)
         self._limit = TimeLimit(deadline_s)
+        self._first_limit = TimeLimit(min(deadline_s, fan_wait.FAN_WAITS_S))
         self._seen = _Seen()
 
     @property
@@ -114,9 +117,8 @@ class GuardedProvider:
         """The notice, kept if the provider needs it; nothing is called."""
         return await self.inner.remember(notice) if isinstance(self.inner, RemembersNotices) else notice
 
-    async def returned(self, ref: str, answers: Mapping[str, str]) -> None:
-        if isinstance(self.inner, RemembersNotices):
-            await self._call(self.inner.returned, ref, answers)
+    async def returned(self, ref: str, answers: Mapping[str, str]) -> bool:
+        return isinstance(self.inner, RemembersNotices) and await self._call(self.inner.returned, ref, answers)
 
     def for_account(self, account: str) -> PaymentProvider:
         """The provider for another account, behind the same breaker and cap."""
@@ -158,8 +160,8 @@ class GuardedProvider:
             if not self.breaker.permits():
                 self._seen.spared += 1
                 raise ProviderNotCalled("the payment provider is not answering; try again shortly")
-            if ends_s is None:
-                with self._limit.start():
+            if ends_s is None or ends_s - began_s >= WHOLE_WAIT * self._first_limit.within_s:
+                with (self._limit if ends_s is None else self._first_limit).start():
                     answer = await act(*arguments)
             else:
                 async with asyncio.timeout_at(min(ends_s, began_s + self._limit.within_s)):

@@ -19,6 +19,7 @@ from frontrow.boxoffice.messages.model.messages import Contact
 from frontrow.boxoffice.payments.model.card_declines import MISTYPED
 from frontrow.boxoffice.payments.model.payment_accounts import SellerCannotBePaid
 from frontrow.boxoffice.payments.model.payment_methods import PaymentMethod
+from frontrow.boxoffice.payments.model.payments import LATE_MONEY
 from frontrow.boxoffice.people.model.email_addresses import is_email
 from frontrow.boxoffice.pricing.model.booking_choices import NoneLeft
 from frontrow.core.clock import US_PER_S
@@ -57,7 +58,7 @@ PRICE_CHANGED: Final = N_("The price has changed. Please check it and press the 
 VISIT_OVER: Final = "visit_over"
 SEATS_MAY_BE_FREE: Final = frozenset({"declined", "expired"})  # outcomes after which the same seats can be held again
 # reasons of payments that the fan or a timeout ended, not a bank
-ENDED_WITHOUT_BANK: Final = frozenset({"", "released", "stepped_back", "hold_ended"})
+ENDED_WITHOUT_BANK: Final = frozenset({"", "released", "stepped_back", "hold_ended", LATE_MONEY})
 
 
 class PaymentLook(msgspec.Struct):
@@ -85,9 +86,9 @@ async def checkout(
 
 async def _checkout(request: Asked, platform: Platform, caller: Caller, booking: Booking) -> Response[bytes]:
     headers = await remember_booking(platform, request, booking)
+    brought = {name: value[:MAX_BROUGHT_CHARS] for name, value in request.query_params.items()}
     if booking.state is BookingState.PAYING:
         try:
-            brought = {name: value[:MAX_BROUGHT_CHARS] for name, value in request.query_params.items()}
             outcome = await platform.box_office.checkout.check(booking.id, booking.fence, brought)
         except HoldEnded:
             return await outcome_page(request, platform, booking, "expired", 410)
@@ -104,6 +105,9 @@ async def _checkout(request: Asked, platform: Platform, caller: Caller, booking:
                 return await _ended(request, platform, await platform.own_bookings.find(caller, booking.id), headers)
             return await _led_on(request, platform, outcome, headers)
         return await form_page(request, platform, caller, booking, headers=headers)
+    if brought:  # money may have come at the provider's page after the end: it goes back
+        with contextlib.suppress(FrontrowError):
+            await platform.box_office.checkout.check(booking.id, booking.fence, brought)
     return await _ended(request, platform, booking, headers)
 
 
