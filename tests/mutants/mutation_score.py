@@ -62,9 +62,10 @@ def measured(folder: Path, subject: Subject, jobs: int) -> list[Score]:
     lines = [f"{name} = {json.dumps(value)}" for name, value in settings.items()]
     text = (ROOT / "pyproject.toml").read_text("utf-8")
     (folder / "pyproject.toml").write_text("\n".join([text, "[tool.mutmut]", *lines, ""]), "utf-8")
-    command = [str(Path(sys.executable).parent / "mutmut"), "run", "--max-children", str(jobs)]
+    command = [sys.executable, "-m", "tests.mutants.mutation_session", "--jobs", str(jobs), *subject.tests]
+    environment = os.environ | {"PYTHONPATH": str(folder)}
     with tempfile.TemporaryFile() as said:
-        ended = subprocess.run(command, cwd=folder, stdout=said, stderr=said, check=False)
+        ended = subprocess.run(command, cwd=folder, env=environment, stdout=said, stderr=said, check=False)
         said.seek(0)
         words = said.read().decode(errors="replace").replace("\r", "\n")
     if ended.returncode != 0:
