@@ -38,6 +38,22 @@ MUTANTS = (
         (f"{TESTS}::test_what_was_lost_is_never_refunded_and_the_rest_of_a_payment_is",),
     ),
     Mutant(
+        "late money goes back while the bank takes it",
+        "disputed money is never refunded",
+        "boxoffice/payments/provider_calls.py",
+        "        if any(one.state is DisputeState.OPEN for one in disputes):\n",
+        "        if any(one.state is DisputeState.CLOSED for one in disputes):\n",
+        (f"{TESTS}::test_money_for_a_payment_the_fan_left_waits_for_its_dispute[won-5000]",),
+    ),
+    Mutant(
+        "late money that was lost goes back as well",
+        "what was lost is never refunded",
+        "boxoffice/payments/provider_calls.py",
+        "intent.captured_minor - intent.refunded_minor - disputed_minor(disputes, payment.ref)",
+        "intent.captured_minor - intent.refunded_minor",
+        (f"{TESTS}::test_money_for_a_payment_the_fan_left_waits_for_its_dispute[lost-0]",),
+    ),
+    Mutant(
         "the reconciler refunds a disputed object of nobody",
         "disputed money is never refunded",
         "boxoffice/checkout/reconciliation.py",
