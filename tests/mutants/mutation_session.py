@@ -28,9 +28,12 @@ from mutmut import __main__ as mutmut
 from mutmut.mutation.trampoline import set_mutant_under_test
 from mutmut.state import state
 
+from tests.mutants.mutation_score import counted
+
 NOTICED, SURVIVED, NO_TESTS, BROKEN = 1, 0, 33, 3
-LEAST_CPU_S: Final = 30  # that a change is given; and ten times what its tests took
+LEAST_CPU_S: Final = 30  # that a change is given, and ten times what its tests took
 MOST_CLOCK_S: Final = 900  # a change that waits for ever uses no processor time
+NOTICED_BY_PYTEST: Final = {1, 2}  # a test failed, or could not be imported
 NODES: Final = "mutation-tests.json"
 
 
@@ -47,16 +50,18 @@ def written(jobs: int) -> list[Path]:
     return sorted(path for path in Path("src").rglob("*.meta") if _changes(path))
 
 
-def _changes(listed: Path) -> dict[str, int | None]:
-    codes: dict[str, int | None] = json.loads(listed.read_text("utf-8"))["exit_code_by_key"]
-    return codes
+def _changes(listed: Path) -> list[str]:
+    """The changes of a module that count."""
+    text, names = listed.with_suffix("").read_text("utf-8"), json.loads(listed.read_text("utf-8"))["exit_code_by_key"]
+    module = listed.with_suffix("").as_posix().removeprefix("src/frontrow/")
+    return [name for name, _, _ in counted(module, text, names)]
 
 
 class Forks:
     """The session of pytest. It runs no test itself: forks do, so that nothing of one change is left for the next."""
 
-    def __init__(self, lists: Sequence[Path], jobs: int) -> None:
-        self._lists, self._jobs = lists, jobs
+    def __init__(self, lists: Sequence[Path], jobs: int, least_cpu_s: int) -> None:
+        self._lists, self._jobs, self._least_cpu_s = lists, jobs, least_cpu_s
         self._running: dict[int, tuple[str, float]] = {}  # process -> change, when it is given up
         self.codes: dict[str, int] = {}
         self.tests: dict[str, list[str]] = {}
@@ -70,13 +75,13 @@ class Forks:
             for change in _changes(listed):
                 function = mutmut.mangled_name_from_mutant_name(change)
                 self.tests[change] = looked["tests"].get(function, [])
-                if not self.tests[change]:
+                if not self.tests[change]:  # perhaps one calls it when it is imported
                     self.codes[change] = NO_TESTS
                     continue
                 while len(self._running) >= self._jobs:
                     self._reap()
                 items = [by_name[name] for name in self.tests[change]]
-                cpu_s = LEAST_CPU_S + math.ceil(10 * sum(looked["cpu_s"][one.nodeid] for one in items))
+                cpu_s = self._least_cpu_s + math.ceil(10 * sum(looked["cpu_s"][one.nodeid] for one in items))
                 process = _forked(lambda change=change, items=items: _try(change, items), cpu_s)  # type: ignore[misc]
                 self._running[process] = change, time.monotonic() + MOST_CLOCK_S
         while self._running:
@@ -150,21 +155,24 @@ def is_noticed_alone(change: str, tests: Sequence[str]) -> bool:
     environment = os.environ | {"MUTANT_UNDER_TEST": change, "PYTHONPATH": str(Path("src").absolute())}
     command = [sys.executable, "-m", "pytest", "-x", "-q", "--rootdir=.", f"-otimeout={MOST_CLOCK_S}", *tests]
     done = subprocess.run(command, env=environment, capture_output=True, check=False, timeout=4 * MOST_CLOCK_S)
-    return done.returncode == 1
+    if done.returncode not in NOTICED_BY_PYTEST | {0, 5}:
+        raise RuntimeError(f"pytest could not try {change}:\n{done.stdout[-3_000:].decode(errors='replace')}")
+    return done.returncode in NOTICED_BY_PYTEST
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.mutants.mutation_session", description=__doc__)
     parser.add_argument("tests", nargs="+")
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--least-cpu-s", type=int, default=LEAST_CPU_S)
     given = parser.parse_args()
     lists = written(given.jobs)
-    forks = Forks(lists, given.jobs)
+    forks = Forks(lists, given.jobs, given.least_cpu_s)
     code = pytest.main(["--rootdir=.", "--tb=native", "-q", *given.tests], plugins=[forks])
     if code or not forks.codes:
         return int(code) or 1
     for change, code in forks.codes.items():
-        if code == SURVIVED and is_noticed_alone(change, forks.tests[change]):
+        if code != NOTICED and is_noticed_alone(change, forks.tests[change] or given.tests):
             forks.codes[change] = NOTICED
     for listed in lists:
         whole = json.loads(listed.read_text("utf-8"))
