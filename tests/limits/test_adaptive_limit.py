@@ -53,6 +53,17 @@ def test_o7_a_block_gives_its_slot_back_however_it_ends() -> None:
     assert limit.in_flight == 0
 
 
+def test_o7_a_slot_that_is_given_back_twice_is_given_back_once() -> None:
+    limit = fixed(2)
+    first, second = (limit.try_acquire("critical") for _ in range(2))
+    assert first is not None
+    assert second is not None
+    for _ in range(2):
+        first.release()
+    assert limit.in_flight == 1
+    assert [limit.try_acquire("critical") is not None for _ in range(2)] == [True, False]
+
+
 async def test_o7_the_decorator_takes_a_slot_for_each_call() -> None:
     limit = fixed(1, max_wait_s=0)
 

@@ -1,5 +1,6 @@
 """The stores of rule books pass one contract, and a broken one does not."""
 
+import re
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -17,9 +18,10 @@ from frontrow.limits.stores.rule_versions import (
     RuleVersions,
     open_rule_versions,
 )
-from frontrow.limits.stores.sql_rule_versions import SqliteDatabase
+from frontrow.limits.stores.sql_rule_versions import POSTGRESQL_SCHEMA, SqliteDatabase
 from tests.contracts.rule_versions import CHECKS, Open, check_one_of_fifty_operators_wins
 from tests.limits.shared_stores import KINDS, url_of_kind
+from tests.support.eventually import eventually_sync
 
 
 @pytest.fixture(params=["memory", *KINDS])
@@ -49,6 +51,27 @@ def test_every_store_of_rule_books_keeps_the_contract(versions: RuleVersions, ch
 def test_one_of_fifty_operators_wins(open_versions: Open) -> None:
     """They also create the table at the same moment."""
     check_one_of_fifty_operators_wins(open_versions)
+
+
+def test_operators_make_the_table_of_rule_books_one_after_the_other(postgres_url: str) -> None:
+    """Two that create a schema at the same moment fail otherwise, though it says IF NOT EXISTS."""
+    lock = next(re.finditer(r"pg_advisory_xact_lock\((\d+)\)", POSTGRESQL_SCHEMA))[1]
+    versions = open_rule_versions(postgres_url, "shop", timeout_s=60.0)
+    with psycopg.connect(postgres_url) as other, psycopg.connect(postgres_url, autocommit=True) as seen:
+        other.execute("SELECT pg_advisory_xact_lock(%s)", (int(lock),))
+        with ThreadPoolExecutor(1) as threads:
+            newest = threads.submit(versions.newest)
+
+            def waits() -> bool:
+                waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+                found = seen.execute(waiting).fetchone()
+                return found is not None and found[0] > 0
+
+            assert eventually_sync(lambda: waits() or newest.done())
+            assert not newest.done(), "it did not wait for the other one"
+            other.rollback()
+            assert newest.result(timeout=60) is None
+    versions.close()
 
 
 class Forgetful(MemoryRuleVersions):

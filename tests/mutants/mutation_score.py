@@ -15,7 +15,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -62,9 +62,10 @@ def measured(folder: Path, subject: Subject, jobs: int) -> list[Score]:
     lines = [f"{name} = {json.dumps(value)}" for name, value in settings.items()]
     text = (ROOT / "pyproject.toml").read_text("utf-8")
     (folder / "pyproject.toml").write_text("\n".join([text, "[tool.mutmut]", *lines, ""]), "utf-8")
-    command = [str(Path(sys.executable).parent / "mutmut"), "run", "--max-children", str(jobs)]
+    command = [sys.executable, "-m", "tests.mutants.mutation_session", "--jobs", str(jobs), *subject.tests]
+    environment = os.environ | {"PYTHONPATH": str(folder)}
     with tempfile.TemporaryFile() as said:
-        ended = subprocess.run(command, cwd=folder, stdout=said, stderr=said, check=False)
+        ended = subprocess.run(command, cwd=folder, env=environment, stdout=said, stderr=said, check=False)
         said.seek(0)
         words = said.read().decode(errors="replace").replace("\r", "\n")
     if ended.returncode != 0:
@@ -76,11 +77,8 @@ def score_of(source: Path, module: str) -> Score:
     """The score of a module, read from what mutmut left beside it."""
     codes = json.loads((source / f"{module}.meta").read_text("utf-8"))["exit_code_by_key"]
     text = (source / module).read_text("utf-8")
-    made, survivors, written = 0, [], text.splitlines()
-    for name, before, after in changes(text, codes):
-        lines = changed_lines(written, before, after)
-        if not is_a_rule(before, after) or (module, *lines) in SAME:
-            continue
+    made, survivors = 0, []
+    for name, before, lines in counted(module, text, codes):
         made += 1
         if codes[name] in SURVIVED:
             survivors.append(f"{NUMBER.sub('', before.name)}\n    - {lines[0]}\n    + {lines[1]}")
@@ -89,7 +87,16 @@ def score_of(source: Path, module: str) -> Score:
     return Score(module, made, tuple(survivors))
 
 
-def changes(text: str, names: Sequence[str]) -> Iterator[tuple[str, ast.FunctionDef, ast.FunctionDef]]:
+def counted(module: str, text: str, names: Iterable[str]) -> Iterator[tuple[str, ast.FunctionDef, tuple[str, str]]]:
+    """Those of the changes that count: they change a rule, and somebody could tell. With the lines before and after."""
+    written = text.splitlines()
+    for name, before, after in changes(text, names):
+        lines = changed_lines(written, before, after)
+        if is_a_rule(before, after) and (module, *lines) not in SAME:
+            yield name, before, lines
+
+
+def changes(text: str, names: Iterable[str]) -> Iterator[tuple[str, ast.FunctionDef, ast.FunctionDef]]:
     """Every change with the function before and after it."""
     functions = {node.name: node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)}
     for name in names:

@@ -69,7 +69,7 @@ def test_money_is_shown_with_its_currencys_digits(money: Money, shown: str) -> N
 
 
 @pytest.mark.parametrize(
-    ("minor", "basis_points", "share"), [(1000, 250, 25), (10, 500, 1), (9, 500, 0), (-10, 500, -1)]
+    ("minor", "basis_points", "share"), [(1000, 250, 25), (10, 500, 1), (9, 500, 0), (-10, 500, -1), (1000, 0, 0)]
 )
 def test_percent_rounds_half_up(minor: int, basis_points: int, share: int) -> None:
     assert Money(minor, "EUR").percent(basis_points) == Money(share, "EUR")

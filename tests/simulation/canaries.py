@@ -192,6 +192,13 @@ def _capture_twice(world: "World") -> None:
     _patch(world, SimulatedProvider, "_handle", forgetful)
 
 
+@breaks("disputed_money_is_not_given_back")
+def _forget_disputes(world: "World") -> None:
+    refunds = "frontrow.boxoffice.refunds"
+    world.planted.enter_context(mock.patch(f"{refunds}.payouts.is_disputed", return_value=False))
+    world.planted.enter_context(mock.patch(f"{refunds}.refunds.check_undisputed"))
+
+
 def _admit_unseen(world: "World") -> None:
     async def admit(self: SqlOrganiserBook, scan: Any, *, again: bool = False) -> list[Any]:
         await world.clean.tickets.record_scans([scan])

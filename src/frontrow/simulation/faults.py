@@ -26,6 +26,10 @@ class Faults:
         self._world, self._rate = world, world.network.rate
         self.dice = random.Random(f"large faults {world.seed}")
         self._bank = random.Random(f"bank {world.seed}")
+        self._disputes = random.Random(f"disputes {world.seed}")
+        self._disputed: dict[str, int] = {}  # object whose dispute is open -> what the bank took back
+        self._were_disputed: set[str] = set()
+        self._untold: list[tuple[bytes, Mapping[str, str]]] = []  # notices about disputes that nobody took yet
         self._lags = False
         self.injected: Counter[str] = Counter()
         world.provider.script = self._provider_fault
@@ -184,6 +188,53 @@ class Faults:
         for body, headers in self._bank.choices(notices, k=2) if notices else []:
             await world.ask("bank", "webhook", _delivering(body, headers))
 
+    # disputes
+
+    async def dispute(self) -> None:
+        """In every second seed, banks take back what was paid, and decide some time later whose it is."""
+        dice = self._disputes
+        if dice.random() < 0.5:
+            return
+        while not self._world.is_over:
+            await asyncio.sleep(dice.choice((8, 15, 30)))
+            left = {ref: left for ref in self._world.provider.objects if (left := self._left_minor(ref)) > 0}
+            fresh = [ref for ref in left if ref not in self._were_disputed]
+            if self._disputed and (not fresh or dice.random() < 0.4):
+                self._decide_dispute(dice.choice(list(self._disputed)))
+            elif fresh:
+                self._open_dispute(ref := dice.choice(fresh), left[ref])
+            await self.tell_disputes(dice.random)
+
+    def _left_minor(self, ref: str) -> int:
+        """What was taken and not given back."""
+        provider = self._world.provider
+        given: int = sum(
+            one["amount"]
+            for one in provider.refunds.values()
+            if one["payment_intent"] == ref and one["status"] != "failed"
+        )
+        taken: int = provider.objects[ref]["amount_received"]
+        return taken - given
+
+    def _open_dispute(self, ref: str, amount_minor: int) -> None:
+        self._disputed[ref] = amount_minor
+        self._were_disputed.add(ref)
+        self.note("dispute opened")
+        self._world.provider.open_dispute(ref, amount_minor=amount_minor)
+        self._untold.append(self._world.provider.notices[-1])
+
+    def _decide_dispute(self, ref: str) -> None:
+        status, amount_minor = self._disputes.choice(("won", "lost", "lost", "warning_closed")), self._disputed.pop(ref)
+        self.note(f"dispute {status}")
+        self._world.provider.close_dispute(ref, status, amount_minor=amount_minor)
+        self._untold.append(self._world.provider.notices[-1])
+
+    async def tell_disputes(self, dice: Callable[[], float] = lambda: 0.0) -> None:
+        """Tell what nobody took yet, some of it now and the rest later: a provider repeats its notices for days."""
+        for notice in [one for one in self._untold if dice() < 0.7]:
+            if await self._world.ask("bank", "dispute", _delivering(*notice)) is not None:
+                self._untold.remove(notice)
+
     def settle_bank(self) -> None:
         """The bank decides whatever it had not decided."""
         provider = self._world.provider
@@ -193,6 +244,8 @@ class Faults:
         for ref, refund in list(provider.refunds.items()):
             if refund["status"] == "pending":
                 provider.finish_refund(ref, "succeeded")
+        for ref in list(self._disputed):
+            self._decide_dispute(ref)
 
 
 async def _webhook(server: PlayedServer, body: bytes, headers: Mapping[str, str]) -> bool:

@@ -188,6 +188,7 @@ class World:
         actors.append(self.spawn("people", PlayedGate(self).live()))
         actors.append(self.spawn("people", PlayedOrganiser(self).live()))
         actors.append(self.spawn("bank", self.faults.bank()))
+        actors.append(self.spawn("bank", self.faults.dispute()))
         actors.append(self.spawn("faults", self.faults.live()))
         actors.append(self.spawn("replica", self.faults.replicate()))
         await asyncio.sleep(self.scene.lasts_s)
@@ -222,6 +223,7 @@ class World:
         for number in range(120):
             await asyncio.sleep(20 if number < 8 else 200)
             self.faults.settle_bank()
+            await self.faults.tell_disputes()
             for job in dict.fromkeys([*server.jobs(EVENT), *worker.jobs(EVENT)]):
                 await self.turn(worker, job)
             for _ in range(20):

@@ -5,13 +5,33 @@ from dataclasses import replace as replace_seller
 import pytest
 from msgspec.structs import replace
 
-from frontrow.boxoffice.checkout.model.invoices import NothingToInvoice, PaymentNotTaken, check_taken
+from frontrow.boxoffice.checkout.model.invoices import (
+    MAX_BILLED_TO_CHARS,
+    MAX_BILLED_TO_LINES,
+    Invoice,
+    InvoiceDocument,
+    NothingToInvoice,
+    PaymentNotTaken,
+    check_taken,
+    checked_billed_to,
+    credit_document,
+    credit_lines,
+    invoice_document,
+)
 from frontrow.boxoffice.checkout.model.outage_priority import PRIORITY_US, NoPriority, check_priority
-from frontrow.boxoffice.checkout.model.receipts import PriceSummary, ReceiptLine, Seller, checked_seller
+from frontrow.boxoffice.checkout.model.receipts import (
+    MoneyMoved,
+    PriceSummary,
+    Receipt,
+    ReceiptLine,
+    Seller,
+    checked_seller,
+)
 from frontrow.boxoffice.events.model.events import Fee
 from frontrow.boxoffice.holds.model.bookings import Booking, BookingState
 from frontrow.boxoffice.payments.model.payments import ENDED, PROVIDER_UNAVAILABLE, Payment, PaymentState
 from frontrow.boxoffice.pricing.model.prices import LineKind
+from frontrow.boxoffice.refunds.model.refund_lines import RefundLine, RefundLineKind, encode_refund_lines
 from frontrow.boxoffice.refunds.model.refunds import Refund
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import InvalidInput
@@ -64,6 +84,70 @@ def test_a_refunded_sale_has_an_invoice_soon_if_its_fee_is_being_taken() -> None
             check_taken(refunded, [payment], refunds)
 
 
+# what an invoice says
+
+HALL = Seller("org_1", "Hall", "Main street 1\n1010 Wien", "ATU1", 1_300, "2026-")
+LINES = (ReceiptLine(LineKind.SEAT, "Front", Money(10_500, "EUR"), 2, Money(5_250, "EUR"), ("S-A-1", "S-A-2")),)
+RECEIPT = Receipt(
+    "bkg_1", "Aurora", 77, "Europe/Vienna", HALL, "Ada", LINES, 1_300, MoneyMoved(88, Money(10_500, "EUR"))
+)
+
+
+def named(place: int) -> str:
+    return f"S-A-{place}"
+
+
+def test_an_invoice_is_a_copy_of_the_receipt_for_whom_the_buyer_named() -> None:
+    said = ("bkg_1", "Aurora", 77, "Europe/Vienna", LINES, Money(10_500, "EUR"), 1_300, 88)
+    assert invoice_document(RECEIPT, "A-", "ACME\nWien") == InvoiceDocument("A-", HALL, "ACME\nWien", *said)
+    assert invoice_document(RECEIPT, "A-", "") == InvoiceDocument("A-", HALL, "Ada", *said)
+
+
+def test_a_credit_note_says_which_invoice_it_corrects_and_when_the_money_went_back() -> None:
+    document = invoice_document(RECEIPT, "A-", "")
+    lines = [ReceiptLine(LineKind.SEAT, "", Money(-500, "EUR"))]
+    note = credit_document(Invoice("org_1", 7, "bkg_1", "", 99, document), lines, Money(500, "EUR"), 111)
+    assert note == replace(document, lines=tuple(lines), total=Money(-500, "EUR"), paid_at_us=111, corrects="A-000007")
+
+
+def test_the_lines_of_a_credit_note_are_those_of_the_refund_and_what_was_withheld() -> None:
+    lines = (
+        RefundLine(RefundLineKind.SEAT, "Front", 2, 10_500, (0, 1), "front"),
+        RefundLine(RefundLineKind.ADD_ON, "Dinner", 3, 6_000, (), "dinner"),
+        RefundLine(RefundLineKind.FEE, "Service", 2, 500),
+        RefundLine(RefundLineKind.REFUND_FEE, "", 1, -700),
+    )
+    refund = Refund("rfd_1", "bkg_1", "pay_1", 1, 16_300, "EUR", (0, 1), lines=encode_refund_lines(lines))
+    shown = (
+        ReceiptLine(LineKind.SEAT, "Front", Money(-10_500, "EUR"), 2, None, ("S-A-0", "S-A-1")),
+        ReceiptLine(LineKind.ADD_ON, "Dinner", Money(-6_000, "EUR"), 3),
+        ReceiptLine(LineKind.FEE, "Service", Money(-500, "EUR"), 2),
+    )
+    assert credit_lines(refund, named) == (*shown, ReceiptLine(LineKind.FEE, "", Money(700, "EUR")))
+    whole = replace(refund, amount_minor=17_000, lines=encode_refund_lines(lines[:3]))
+    assert credit_lines(whole, named) == shown, "nothing was withheld"
+    old = replace(refund, lines="")
+    seats = ReceiptLine(LineKind.SEAT, "", Money(-16_300, "EUR"), 1, None, ("S-A-0", "S-A-1"))
+    assert credit_lines(old, named) == (seats,)
+
+
+def test_an_address_may_be_as_long_as_it_can_be_printed() -> None:
+    assert checked_billed_to("x" * MAX_BILLED_TO_CHARS) == "x" * MAX_BILLED_TO_CHARS
+    lines = ["line"] * MAX_BILLED_TO_LINES
+    assert checked_billed_to("\n\n".join(lines)) == "\n".join(lines), "empty lines are not counted"
+
+
+@pytest.mark.parametrize(("param", "most"), [("name", 200), ("address", 500), ("tax_id", 40), ("invoice_prefix", 20)])
+def test_the_words_of_a_seller_may_be_as_long_as_they_can_be_printed(param: str, most: int) -> None:
+    longest = replace_seller(HALL, **{param: "x" * most})
+    assert checked_seller(longest) == longest
+    breaks = "" if param == "address" else "\n"
+    for text in ("x" * (most + 1), f"a\tb{breaks}", f"a{breaks or chr(7)}b"):
+        with pytest.raises(InvalidInput) as refused:
+            checked_seller(replace_seller(HALL, **{param: text}))
+        assert refused.value.param == param
+
+
 # receipts
 
 
@@ -83,6 +167,8 @@ def test_a_seller_has_an_address_to_write_to_and_fees_of_one_currency() -> None:
 def test_a_line_has_a_name_or_the_names_of_its_seats() -> None:
     seats = ReceiptLine(LineKind.SEAT, "", Money(100, "EUR"), 2, seats=("S-A-1", "S-A-2"))
     assert seats.title_in("en") == seats.seats_in("en") == "S-A-1; S-A-2"
+    named = ReceiptLine(LineKind.SEAT, "", Money(100, "EUR"), seats=("Stalls, Row 1, Seat 2",))
+    assert named.title_in("de") == named.seats_in("de") == "Stalls, Reihe 1, Platz 2"
     assert ReceiptLine(LineKind.FEE, "Service", Money(1, "EUR"), seats=("S-A-1",)).title_in("de") == "Service"
 
 

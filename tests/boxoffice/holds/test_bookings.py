@@ -4,11 +4,13 @@ import itertools
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from docsite.bookings_diagram import MEANING, page
 from frontrow.boxoffice.holds.model.bookings import (
     ACTIVE_STATES,
     HOLD_STATES,
+    LONGEST_HOLD_US,
     MOVES,
     Booking,
     BookingState,
@@ -98,6 +100,17 @@ def test_a_hold_is_live_until_its_end_and_a_sale_for_ever() -> None:
         booking = Booking("b", "e", "f", state, 1, (1,), 0, "EUR", "", 0, 0, 100)
         assert booking.live(99) == (state in ACTIVE_STATES)
         assert booking.live(100) == (state in ACTIVE_STATES - HOLD_STATES)
+
+
+def test_seats_are_ordered_while_slow_money_holds_them_for_longer_than_any_hold() -> None:
+    booking = Booking("b", "e", "f", S.PAYING, 1, (1,), 0, "EUR", "", 5, 0, 5 + LONGEST_HOLD_US)
+    assert LONGEST_HOLD_US == 2 * 3_600 * 1_000_000
+    longer = replace(booking, hold_expires_at_us=6 + LONGEST_HOLD_US)
+    assert not booking.is_ordered
+    assert longer.is_ordered
+    begun_later = replace(longer, payment_begun_at_us=6)
+    assert not begun_later.is_ordered, "counted from the payment's beginning"
+    assert [state for state in S if replace(longer, state=state).is_ordered] == [S.PAYING]
 
 
 def test_the_docs_page_is_drawn_from_the_table() -> None:

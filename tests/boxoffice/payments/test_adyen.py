@@ -1,6 +1,7 @@
 """Adyen against a stand-in written from its documentation: the contract of the port, webhooks, errors, whole sales."""
 
 import contextlib
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -190,6 +191,48 @@ async def test_refunds_are_paid_when_the_notice_says_so(sale: Sale, order: str) 
     await sale.assert_money(hold.booking_id)
     report = await sale.reconciler.run()
     assert (report.problems, report.difference_minor) == ([], {})
+
+
+@pytest.mark.parametrize("code", ["REFUND_FAILED", "REFUNDED_REVERSED"])
+@pytest.mark.parametrize("comes", ["after", "before"])
+async def test_a_refund_that_the_bank_sends_back_is_owed_again(sale: Sale, code: str, comes: str) -> None:
+    """Whichever of the two notices comes first."""
+    hold = await sale.till.hold(1, 2)
+    await pay(sale, hold.booking_id, hold.fence, "fan/visa")
+    await sale.settle()
+    await sale.refunds.refund(hold.booking_id, hold.fence, [1])
+    await sale.refunds.work()
+    (payment,) = sale.adyen.payments.values()
+    done = json.loads(sale.adyen.notices[-1])["notificationItems"][0]["NotificationRequestItem"]
+    assert done["eventCode"] == "REFUND"
+    failed = notice_body(
+        code,
+        done["pspReference"],
+        MERCHANT,
+        done["merchantReference"],
+        done["amount"],
+        original=payment.psp,
+        reason="account closed",
+    )
+    sale.adyen.notices.insert(len(sale.adyen.notices) if comes == "after" else sale.told, failed)
+    await sale.settle()
+    (refund,) = await sale.till.ledger.payments.refunds_of(hold.booking_id)
+    assert (refund.state, refund.failure) == (RefundState.FAILED, "account closed")
+
+
+async def test_money_that_the_bank_takes_back_after_a_capture_is_told_to_a_person(sale: Sale) -> None:
+    """Days after the sale. The ticket may be used by now, so nobody is thrown out by a machine."""
+    hold = await sale.till.hold(1)
+    await pay(sale, hold.booking_id, hold.fence, "fan/visa")
+    await sale.settle()
+    report = await sale.reconciler.run()
+    assert (report.problems, report.difference_minor) == ([], {})
+    (payment,) = sale.adyen.payments.values()
+    sale.adyen.fail_capture(payment.psp)
+    await sale.settle()
+    assert (await sale.till.booking(hold.booking_id)).state is BookingState.CONFIRMED
+    report = await sale.reconciler.run()
+    assert report.difference_minor == {"EUR": -5000}
 
 
 @pytest.mark.parametrize("fault", ["lost", "500"])

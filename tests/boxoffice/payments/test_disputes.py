@@ -25,6 +25,7 @@ from frontrow.boxoffice.refunds.model.refunds import RefundState
 from frontrow.boxoffice.refunds.return_refunds import ReturnRefunds
 from frontrow.core.clock import US_PER_S
 from tests.boxoffice.checkout.till import EVENT, Till, open_till
+from tests.boxoffice.payments.crashes import pay_although_void
 from tests.boxoffice.shop import shop_event
 from tests.support.log_lines import log_lines
 
@@ -82,11 +83,19 @@ def a_notice(kind: NoticeKind, ref: str) -> Notice:
     return Notice(f"evt_{kind}", kind, ref, dispute=Dispute("dp_1", 5_000, "EUR"))
 
 
+AFTER = {
+    DisputeState.OPEN: {DisputeState.WON, DisputeState.LOST, DisputeState.CLOSED},
+    DisputeState.CLOSED: {DisputeState.WON, DisputeState.LOST},
+    DisputeState.WON: {DisputeState.LOST},
+    DisputeState.LOST: set(),
+}
+
+
 @pytest.mark.parametrize(("was", "kind"), list(itertools.product([None, *DisputeState], STATE_OF_NOTICE)))
 async def test_every_notice_in_every_state_does_what_the_table_says(
     till: Till, was: DisputeState | None, kind: NoticeKind
 ) -> None:
-    """Late and reordered notices: the ledger's statement and the table of the model are twins."""
+    """Late and reordered notices. What is lost stays lost, and what has ended does not open again."""
     booking_id, _, ref = await sold(till, 1)
     payment = await till.driver_payment(booking_id)
     about = ("simulated", "dp_1", ref, payment.id, booking_id, EVENT, 5_000, "EUR")
@@ -94,9 +103,9 @@ async def test_every_notice_in_every_state_does_what_the_table_says(
         assert await till.ledger.payments.record_dispute(PaymentDispute(*about, was))
     state = STATE_OF_NOTICE[kind]
     moved = await till.ledger.payments.record_dispute(PaymentDispute(*about, state))
-    assert moved is (was is None or state in NEXT_DISPUTE[was])
+    assert moved is (was is None or state in AFTER[was])
     assert await states(till, booking_id) == [state if moved else was]
-    assert set(NEXT_DISPUTE) == set(DisputeState)
+    assert AFTER == NEXT_DISPUTE
 
 
 async def test_of_sixty_equal_notices_at_once_one_is_told(till: Till) -> None:
@@ -228,6 +237,35 @@ async def test_late_money_that_is_disputed_is_not_given_back_twice(till: Till) -
     assert await till.refunds.cancel_booking(booking_id) == "refunded"
     await till.settle(for_s=300)
     assert given_back(till, ref) == 0
+
+
+@pytest.mark.parametrize(("decided", "back_minor"), [("won", 5_000), ("lost", 0)])
+async def test_money_for_a_payment_the_fan_left_waits_for_its_dispute(
+    till: Till, decided: str, back_minor: int
+) -> None:
+    """It goes back by itself, unless the bank has taken it back before."""
+    hold = await till.hold(1)
+    left = await till.checkout.pay(hold.booking_id, hold.fence, "ideal")
+    assert left.payment is not None
+    ref = left.payment.ref
+    await till.checkout.step_back(hold.booking_id, hold.fence)
+    await till.pay(hold.booking_id, hold.fence, CARD)
+    pay_although_void(till.provider, ref)
+    money = till.provider.notices[-1]
+    till.provider.open_dispute(ref)
+    for notice in (till.provider.notices[-1], money, money):
+        await till.checkout.handle_webhook(*notice)
+    reads = till.provider.calls["read"]
+    await till.settle(for_s=1_800)
+    assert given_back(till, ref) == 0
+    assert till.provider.calls["read"] - reads < 20, "it is looked at once an hour"
+    till.provider.close_dispute(ref, decided)
+    await till.checkout.handle_webhook(*till.provider.notices[-1])
+    till.clock.advance(3_600)
+    await till.settle(for_s=60)
+    assert given_back(till, ref) == back_minor
+    payments = await till.ledger.payments.payments_of(hold.booking_id)
+    assert all(not one.retry_at_us for one in payments)
 
 
 async def test_the_reconciler_names_the_sums_and_refunds_no_disputed_object_of_nobody(till: Till) -> None:

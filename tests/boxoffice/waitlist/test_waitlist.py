@@ -80,6 +80,9 @@ def test_nobody_is_offered_the_seat_they_had_last() -> None:
     assert given_to([entry(1)], pool(1, last=last)) == {}
     assert given_to([entry(1), entry(2)], pool(1, 2, last=last)) == {1: (2,), 2: (1,)}
     assert given_to([entry(1, 2)], pool(0, 1, last=last)) == {}
+    for seat in range(PLAN.size):  # in each section, also its first and its last
+        assert given_to([entry(1)], pool(seat, last={seat: "f1"})) == {}
+        assert given_to([entry(2)], pool(seat, last={seat: "f1"})) == {2: (seat,)}
 
 
 def test_unknown_sections_fit_nothing() -> None:
@@ -123,7 +126,8 @@ def test_a_lottery_can_be_checked_by_anybody_and_favours_nobody() -> None:
     assert 850 < first_half < 1_150
     early = sum(sorted(range(2_000), key=ranks.__getitem__)[:1_000]) / 1_000
     assert 900 < early < 1_100, "those who joined early were preferred"
-    assert rules_for("evt_1", WaitOrder.FIFO).rank("ada") == 0
+    fifo = rules_for("evt_1", WaitOrder.FIFO)
+    assert (fifo.rank("ada"), fifo.seed, fifo.seed_hash) == (0, "", "")
     with pytest.raises(InvalidInput, match="seed"):
         rules_for("evt_1", WaitOrder.LOTTERY, "short")
 
@@ -212,6 +216,10 @@ def test_the_next_offer_of_an_entry_has_the_same_ids_on_every_server_and_other_o
     assert (offer[:4], booking[:4], len(offer), len(booking)) == ("ofr_", "bkg_", 30, 30)
     assert one.next_offer_ids() == entry(1).next_offer_ids()
     assert offer[4:] != booking[4:]
+    # servers of other versions work with the same entry: what the ids are made of never changes
+    assert one.next_offer_ids() == ("ofr_MT8AB80ZB0D8E1XFGZ4DT8N2CK", "bkg_AWMBKE3BH9AQJWQKAPZNAHKHZB")
+    lasts = {offer[-1] for number in range(64) for offer in entry(number).next_offer_ids()}
+    assert len(lasts) > 16, "also the last bit is drawn"
     assert {offer, booking}.isdisjoint(replace(one, offers_made=1).next_offer_ids())
     assert {offer, booking}.isdisjoint(entry(2).next_offer_ids())
 

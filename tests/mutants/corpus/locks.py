@@ -40,7 +40,7 @@ MUTANTS = (
         "limits/stores/sql_rule_versions.py",
         "SELECT pg_advisory_xact_lock(5063714420861105);",
         "",
-        ("tests/limits/test_rule_versions.py::test_one_of_fifty_operators_wins[postgresql]",),
+        ("tests/limits/test_rule_versions.py::test_operators_make_the_table_of_rule_books_one_after_the_other",),
         "stores/sql_rule_versions.py advisory",
     ),
     Mutant(

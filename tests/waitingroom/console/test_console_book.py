@@ -62,6 +62,19 @@ async def test_of_fifty_callers_who_change_the_same_thing_one_does(books: tuple[
     assert len(await books[0].log("", 0, 100)) == 1
 
 
+async def test_what_somebody_else_has_changed_is_not_written_over(books: tuple[ConsoleBook, ConsoleBook]) -> None:
+    one, other = books
+    await one.write([Write(DocumentKind.ROOM, "aurora", "a", 0)])
+    await one.write([Write(DocumentKind.ROOM, "aurora", "b", 1)])
+    for text in ("c", None):  # changed, or deleted, by a server that has seen the first revision
+        for revision in (1, 3):
+            with pytest.raises(ConsoleConflict):
+                await other.write([Write(DocumentKind.ROOM, "aurora", text, revision)])
+    with pytest.raises(ConsoleConflict):
+        await other.write([Write(DocumentKind.ROOM, "aurora", "c", 0)])
+    assert [(entry.text, entry.revision) for entry in await other.all(DocumentKind.ROOM)] == [("b", 2)]
+
+
 async def test_the_log_is_one_sequence_over_both_servers(books: tuple[ConsoleBook, ConsoleBook]) -> None:
     lines = [LogLine(n, "ada", "pause", "aurora" if n % 3 else "") for n in range(CALLERS)]
     await asyncio.gather(*(books[n % 2].write([], line) for n, line in enumerate(lines)))

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from frontrow.core.errors import InvalidInput
+from frontrow.core.errors import InvalidInput, Refused
 from frontrow.waitingroom.model import draw
 from frontrow.waitingroom.model.admission_rate import RECENT_US, admitted_per_s
 from frontrow.waitingroom.model.config import LaneRule, Phase, RoomConfig, check_event
@@ -54,6 +54,17 @@ def test_leaving_the_pre_queue_fixes_who_is_in_the_draw() -> None:
     assert (opened.phase, opened.beacon) == (Phase.OPEN, "beacon")
     paused = change_phase(opened, Phase.PAUSED, 110 * S, "other")
     assert (paused.beacon, [lane.drawn for lane in paused.lanes]) == ("beacon", [50, 7]), "once"
+
+
+def test_a_pre_queue_begins_in_a_closed_room_where_nobody_has_a_place() -> None:
+    """Its draw would move places that were given out."""
+    empty = room(phase=Phase.CLOSED, lanes=(LaneState(), LaneState()), config=RoomConfig(lanes=TWO))
+    assert change_phase(empty, Phase.PREQUEUE, S, "beacon").phase is Phase.PREQUEUE
+    with_places = room(phase=Phase.CLOSED, lanes=(LaneState(), LaneState(1)), config=RoomConfig(lanes=TWO))
+    others = [room(phase=phase, lanes=(LaneState(),)) for phase in set(Phase) - {Phase.CLOSED}]
+    for before in (with_places, *others):
+        with pytest.raises(Refused):
+            change_phase(before, Phase.PREQUEUE, S, "beacon")
 
 
 def test_a_pause_counts_from_its_beginning_and_gives_its_time_back() -> None:

@@ -26,6 +26,7 @@ from frontrow.boxoffice.payments.model.payment_accounts import platform_fee_mino
 from frontrow.boxoffice.payments.model.payment_saga import PaymentStep, next_check_us, next_step
 from frontrow.boxoffice.payments.model.payments import (
     BEFORE_SALE,
+    ENDED,
     LATE_MONEY,
     PROVIDER_UNAVAILABLE,
     TAKES_CARDS,
@@ -110,6 +111,8 @@ class PaymentDriver:
                 break
             if payment.state in RESULT_LATER and (payment.state, payment.ref) == (before.state, before.ref):
                 break  # the provider has accepted the call, and tells the result later
+            if payment.state in ENDED and payment.reason == LATE_MONEY and payment.retry_at_us:
+                break  # late money waits for the end of its dispute
         return booking, payment
 
     async def _stop_retrying(self, payment: Payment) -> Payment:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from frontrow.boxoffice.holds.model.bookings import HOLD_STATES, Booking, Move
 from frontrow.boxoffice.payments.model.card_declines import count_decline, may_try_again
+from frontrow.boxoffice.payments.model.disputes import DISPUTE_CHECK_S, DisputeState, disputed_minor
 from frontrow.boxoffice.payments.model.payment_methods import ALL_METHODS, MethodFamily, find_method
 from frontrow.boxoffice.payments.model.payment_rules import pay_until_us
 from frontrow.boxoffice.payments.model.payment_saga import money_pause_us, next_check_us, state_from_intent
@@ -162,9 +163,16 @@ class ProviderCalls:
         return updated
 
     async def send_back(self, payment: Payment) -> Payment:
-        """Refund all the money that came for a payment that was ended here. No refund of the ledger names it."""
+        """Refund all the money that came for a payment that was ended here. No refund of the ledger names it.
+
+        While the fan's bank disputes it, it waits. What the bank has taken back for good is not given back as well.
+        """
+        disputes = await self._ledger.payments.disputes_of_ref(payment.provider, payment.ref)
+        if any(one.state is DisputeState.OPEN for one in disputes):
+            later_us = self._clock() + DISPUTE_CHECK_S * US_PER_S
+            return await self._save(self._records.reschedule(payment, later_us))
         provider, intent = self._providers.of(payment), await self.read(payment)
-        left_minor = intent.captured_minor - intent.refunded_minor
+        left_minor = intent.captured_minor - intent.refunded_minor - disputed_minor(disputes, payment.ref)
         if left_minor > 0:
             await provider.refund(payment.ref, left_minor, f"rfd_{payment.ref}", payment.key("late_refund"))
         return await self._save(self._records.reschedule(payment))

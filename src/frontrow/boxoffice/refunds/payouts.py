@@ -12,7 +12,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from frontrow.boxoffice.facts.model import RefundFailed, RefundPaid
-from frontrow.boxoffice.payments.model.disputes import DisputeState, disputed_minor, is_disputed
+from frontrow.boxoffice.payments.model.disputes import DISPUTE_CHECK_S, DisputeState, disputed_minor, is_disputed
 from frontrow.boxoffice.payments.model.payments import ENDED, EXTERNAL, Payment, PaymentChanged, PaymentState
 from frontrow.boxoffice.payments.model.provider_intents import (
     Intent,
@@ -37,7 +37,6 @@ BATCHES_PER_TURN: Final = 100
 MAX_CONCURRENT: Final = 100
 KEY_LIFETIME_US: Final = 20 * 3600 * US_PER_S  # providers delete keys after a day: older refunds are read first
 CAPTURE_RETRY_S: Final = 5  # how soon to try again while the capture is not finished
-DISPUTE_CHECK_S: Final = 3600  # how often a refund that waits for a dispute looks again, should its end be lost
 LOST_IN_PART: Final = "lost_in_part"  # the failure of a refund of more than a lost dispute left
 AT_PROVIDER: Final = frozenset({RefundState.PENDING, RefundState.DONE})
 PENDING_CHECK_S: Final = 3600  # how often a pending refund is read, in case its webhook is lost

@@ -26,6 +26,8 @@ KINDS: Final = {
     "PREARBITRATION_LOST": NoticeKind.DISPUTE_LOST,
     "PREARBITRATION_WON": NoticeKind.DISPUTE_WON,
 }
+# Their success is a failure, and their reason says which. That of another success is the last digits of the card.
+FAILURES: Final = frozenset({"CAPTURE_FAILED", "REFUND_FAILED", "REFUNDED_REVERSED"})
 KEPT: Final = frozenset({NoticeKind.AUTHORISED, NoticeKind.PAID, NoticeKind.PAYMENT, NoticeKind.REFUND})
 
 
@@ -123,7 +125,7 @@ def read_webhook(body: bytes, hmac_key: str, own_account: str) -> Notice:
         item.psp_reference if item.original_reference else "",
         item.amount.value,
         item.payment_method,
-        "" if item.is_success else (item.reason or "")[:200],  # of a success: the last digits of the card
+        "" if item.is_success and item.event_code not in FAILURES else (item.reason or "")[:200],
         refund_id=item.merchant_reference if kind is NoticeKind.REFUND else "",
     )
     return Notice(

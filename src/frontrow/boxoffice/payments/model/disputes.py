@@ -36,6 +36,7 @@ STATE_OF_NOTICE: Final = {
     NoticeKind.DISPUTE_LOST: DisputeState.LOST,
     NoticeKind.DISPUTE_CLOSED: DisputeState.CLOSED,
 }
+DISPUTE_CHECK_S: Final = 3600  # how often what waits for a dispute looks again, should the notice of its end be lost
 AGAINST: Final = frozenset({DisputeState.OPEN, DisputeState.LOST})  # the money is not the organiser's
 
 
