@@ -97,6 +97,7 @@ FIELDS: Final = {
         10**9,
     ),
 }
+AT_FIRST: Final = frozenset({"capacity", "rate_per_s", "pass_ttl_s", "depth_cap"})  # what most owners ever change
 
 
 def now_fields(view: RoomView) -> dict[str, Any]:
@@ -242,6 +243,7 @@ def _run_page(
         problem=problem,
         script="js/console/room.js",
         fields=FIELDS,
+        at_first=AT_FIRST,
         values=values,
         message=typed.get("message", config.message),
         most_message=MAX_MESSAGE_CHARS,
