@@ -14,6 +14,7 @@ from frontrow.boxoffice.payments.disputes import Disputes
 from frontrow.boxoffice.payments.model.provider_intents import Dispute, Notice, NoticeKind
 from frontrow.boxoffice.people.model.roles import Role
 from tests.boxoffice.organiser.http import OrganiserApi, an_organiser_api, patched
+from tests.boxoffice.organiser.site import Site
 
 
 async def tell(api: OrganiserApi, booking: Booking, kind: NoticeKind, number: int = 1) -> None:
@@ -84,3 +85,18 @@ async def test_a_dispute_stands_on_the_booking_in_the_list_and_in_a_mail_to_the_
         assert [one["channel"] for one in told] == ["email"], "the owner, and not the fan"
         assert told[0]["staff"]
         assert {kind for kind, _ in STAFF_KIND_OF_FACT.values()} >= {"dispute_opened", "dispute_ended", "dispute_lost"}
+
+
+async def test_while_a_dispute_is_open_the_page_of_the_booking_offers_no_refund(tmp_path: Path) -> None:
+    """Before: a red button stood below the sentence that nothing is refunded, and only said no."""
+    async with an_organiser_api(tmp_path, Role.OWNER) as api:
+        booking, site = await api.bought("S-A-1"), Site(api)
+        page = f"/organiser/events/{api.event}/bookings/{booking.id}"
+        offer = 'name="do" value="refund"'
+        assert offer in await site.get(page)
+        await tell(api, booking, NoticeKind.DISPUTE_OPENED)
+        disputed = await site.get(page)
+        assert "Nothing of this booking is refunded meanwhile" in disputed
+        assert offer not in disputed
+        await tell(api, booking, NoticeKind.DISPUTE_WON)
+        assert offer in await site.get(page)
