@@ -15,7 +15,7 @@ from frontrow.boxoffice.pricing.model.sale_options import AddOn, Discount, Ticke
 from frontrow.web.site.fans import booking_choices
 from tests.browser.looks import axe, bring_axe, console_of
 from tests.browser.served import Site, put_hall
-from tests.browser.steps import be_let_in, fill_checkout, hold_at_once, pay, said
+from tests.browser.steps import be_let_in, fill_card_form, fill_checkout, hold_at_once, pay, said
 from tests.browser.tour import instead
 
 EVENT = "evt_in_place"
@@ -294,6 +294,17 @@ def test_the_checkout_is_clean_after_every_change(profile: Any, site: Site, widt
     pay(page, "4000000000000002")
     expect(page.get_by_text("You can try 2 more times.")).to_be_visible()
     assert axe(page, []) == []
+
+
+def test_what_may_stay_empty_is_marked(fan: Page, site: Site) -> None:
+    """Before: a name was optional, and nothing said so."""
+    at_checkout(fan, site)
+    expect(fan.locator("label[for=name]")).to_have_text("Name (optional)")
+    expect(fan.locator("label[for=email]")).to_have_text("Email for your tickets")
+    fan.locator("#email").fill(EMAIL)
+    fill_card_form(fan, CARD)
+    fan.get_by_role("button", name="Pay").click()
+    fan.wait_for_url("**/bookings/**")
 
 
 def way(page: Page, method: str) -> Locator:
