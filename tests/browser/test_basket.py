@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from frontrow.app.wiring import Platform
+from frontrow.boxoffice.events.model.events import Fee
 from frontrow.boxoffice.holds.model.holds import ShopPass
 from frontrow.boxoffice.seats.model.venues import Plan, Row, Seat, SeatFlag, Section, area
 from tests.browser.served import PATIENT_ROOM, Site, put_hall
@@ -15,6 +16,8 @@ from tests.browser.steps import EVENT_ID, be_let_in, enter, until
 from tests.web.api.support import one_row
 
 ONE_PRICE_ID, ROWS_ID, SHORT_ROWS_ID, FEW_ID = "evt_one_price", "evt_rows", "evt_short_rows", "evt_few"
+FEES_ID = "evt_fees"
+FEES = (Fee("Order fee", per_booking_minor=199), Fee("Postage", per_booking_minor=250))
 KEPT = 2  # wheelchair place and the companion's seat of the hall with rows
 
 
@@ -61,6 +64,7 @@ async def put(platform: Platform) -> None:
     await put_hall(platform)
     await put_hall(platform, one_row(12), id=ONE_PRICE_ID, name="One price")
     await put_hall(platform, rows_and_pit(), id=ROWS_ID, name="Two rows", lonely_rule_until_percent=90)
+    await put_hall(platform, one_row(12), id=FEES_ID, name="With fees", fees=FEES)
     await put_hall(platform, one_row(3), id=FEW_ID, name="Three seats")
     await put_hall(platform, short_rows(), id=SHORT_ROWS_ID, name="Short rows", lonely_rule_until_percent=90)
 
@@ -143,6 +147,27 @@ def test_on_a_phone_every_answer_to_the_question_is_in_sight(profile: Any, site:
     page.set_viewport_size({"width": 390, "height": 560})
     press(page, "Keep my choice")
     expect(page.locator("#ask")).to_be_hidden()
+
+
+@pytest.mark.parametrize(("height", "seat"), [(844, 2), (667, 6)])
+def test_on_a_phone_price_and_button_are_in_sight_with_fees_too(
+    profile: Any, site: Site, height: int, seat: int
+) -> None:
+    """Before: with one fee, half of the button was below the screen."""
+    page: Page = profile(390, height).new_page()
+    enter(page, site, FEES_ID)
+    pick(page, seat, seat + 1)
+    for part in ("#go", "#total", ".due .fees"):
+        expect(page.locator(part)).to_be_in_viewport(ratio=1)
+    found = page.evaluate(
+        """() => {
+          const { left, top, width, height } = document.querySelector("#go").getBoundingClientRect();
+          return document.elementFromPoint(left + width / 2, top + height - 2).id;
+        }"""
+    )
+    assert found == "go", "nothing lies over it"
+    press(page, "Continue with 2 seats")
+    page.wait_for_url("**/checkout/**")
 
 
 def test_seats_and_standing_places_are_in_one_basket_with_one_button(fan: Page, site: Site) -> None:

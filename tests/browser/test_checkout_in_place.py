@@ -6,14 +6,17 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from msgspec.structs import replace
+from playwright.sync_api import Locator, Page, expect
 
 from frontrow.app.wiring import Platform
+from frontrow.boxoffice.payments.model import payment_methods
 from frontrow.boxoffice.pricing.model.sale_options import AddOn, Discount, TicketType
 from frontrow.web.site.fans import booking_choices
 from tests.browser.looks import axe, bring_axe, console_of
 from tests.browser.served import Site, put_hall
-from tests.browser.steps import be_let_in, fill_checkout, hold_at_once, pay, said
+from tests.browser.steps import be_let_in, fill_card_form, fill_checkout, hold_at_once, pay, said
+from tests.browser.tour import instead
 
 EVENT = "evt_in_place"
 OPTIONS: dict[str, Any] = {
@@ -291,3 +294,67 @@ def test_the_checkout_is_clean_after_every_change(profile: Any, site: Site, widt
     pay(page, "4000000000000002")
     expect(page.get_by_text("You can try 2 more times.")).to_be_visible()
     assert axe(page, []) == []
+
+
+def test_what_may_stay_empty_is_marked(fan: Page, site: Site) -> None:
+    """Before: a name was optional, and nothing said so."""
+    at_checkout(fan, site)
+    expect(fan.locator("label[for=name]")).to_have_text("Name (optional)")
+    expect(fan.locator("label[for=email]")).to_have_text("Email for your tickets")
+    fan.locator("#email").fill(EMAIL)
+    fill_card_form(fan, CARD)
+    fan.get_by_role("button", name="Pay").click()
+    fan.wait_for_url("**/bookings/**")
+
+
+def way(page: Page, method: str) -> Locator:
+    return page.locator(f"#methods [value={method}]")
+
+
+def test_a_few_ways_to_pay_are_shown_first_and_the_others_stay_open_once_opened(fan: Page, site: Site) -> None:
+    """Before: ten of them stood between the buyer's name and the card's number."""
+    fan.set_viewport_size({"width": 390, "height": 844})
+    at_checkout(fan, site)
+    for shown in ("card", "apple_pay", "google_pay", "link"):
+        expect(way(fan, shown)).to_be_visible()
+    expect(way(fan, "ideal")).to_be_hidden()
+    first, number = fan.locator("#methods label").first.bounding_box(), fan.locator("#card").bounding_box()
+    assert first is not None
+    assert number is not None
+    assert number["y"] - first["y"] < 300, "the card's number is near"
+    fan.get_by_text("More ways to pay").click()
+    way(fan, "ideal").check()
+    expect(fan.locator("#card")).to_be_hidden()
+    fan.locator("#choice").get_by_role("button", name="One more").first.click()
+    expect(fan.locator("#go")).to_have_text("Pay €128")
+    expect(way(fan, "ideal")).to_be_visible()
+    expect(way(fan, "ideal")).to_be_checked()
+    fan.reload()
+    expect(way(fan, "card")).to_be_checked()
+
+
+def test_the_ways_to_pay_follow_the_price(fan: Page, site: Site) -> None:
+    """Before: a way that does not take the new price stayed, and was refused after the button was pressed."""
+    klarna = replace(payment_methods.KLARNA, most_minor={"EUR": 125_00})
+    provider, methods = site.platform.box_office.provider, (payment_methods.CARD, klarna, payment_methods.IDEAL)
+    with instead(provider.inner, "methods", methods):  # type: ignore[attr-defined]
+        at_checkout(fan, site)
+        way(fan, "klarna").check()
+        more = fan.locator("#choice .row", has_text="Parking").get_by_role("button", name="One more")
+        more.click()
+        expect(fan.locator("#go")).to_have_text("Pay €128")
+        expect(way(fan, "klarna")).to_have_count(0)
+        expect(way(fan, "card")).to_be_checked()
+        expect(fan.locator("#card")).to_be_visible()
+        way(fan, "ideal").check()
+        fan.locator("#choice .row", has_text="Parking").get_by_role("button", name="One fewer").click()
+        expect(fan.locator("#go")).to_have_text("Pay €120")
+        expect(way(fan, "klarna")).to_be_visible()
+        expect(way(fan, "ideal")).to_be_checked()
+        code = fan.get_by_label("Discount code")
+        for typed, told in (("gift", "Get tickets"), ("", "Pay €120")):  # nothing to pay, and then all of it
+            code.fill(typed)
+            code.press("Enter")
+            expect(fan.locator("#go")).to_have_text(told)
+        expect(way(fan, "ideal")).to_be_checked()
+    assert is_same_document(fan)

@@ -10,6 +10,7 @@ from playwright.sync_api import Page, expect
 from frontrow.app.wiring import Platform
 from frontrow.boxoffice.events.model.events import EventStatus
 from frontrow.boxoffice.holds.model.holds import ShopPass
+from frontrow.boxoffice.messages.model.messages import Contact
 from frontrow.core.clock import US_PER_S
 from tests.browser.served import Site, put_hall
 from tests.browser.staff import staff
@@ -91,6 +92,52 @@ def test_times_are_said_with_their_zone(profile: Any, site: Site) -> None:
         text = page.locator("main").inner_text()
         assert TIME.search(text), f"{path} says no time"
         assert NO_ZONE.findall(text) == [], path
+
+
+LINES = """(one, text) => {
+  if (text) one.textContent = text;
+  const range = document.createRange();
+  range.selectNodeContents(one);
+  return new Set([...range.getClientRects()].map(({ top }) => Math.round(top))).size;
+}"""
+
+
+def test_a_sum_and_an_address_stay_on_one_line(owner: Page, site: Site) -> None:
+    """Before: with disputes there were six figures, and the currency of the first fell below it."""
+
+    async def sold(platform: Platform) -> str:
+        visit = ShopPass(EVENT_ID, "place:sum", platform.clock() + 600 * US_PER_S, "pass-sum")
+        hold = await platform.box_office.holds.place(EVENT_ID, visit, ["104-C-7"])
+        await platform.ledger.messages.put_contact(Contact("place:sum", "ada.lovelace@example.org"), platform.clock())
+        await platform.box_office.checkout.pay(hold.booking_id, hold.fence, "pm_card_visa")
+        return hold.booking_id
+
+    booking = site.call(sold)
+    owner.goto(f"{site.url}{AT}/reports")
+    tiles = owner.locator(".tiles .tile")
+    tiles.last.evaluate("(one) => { while (one.parentNode.children.length < 6) one.after(one.cloneNode(true)); }")
+    figure = tiles.first.locator("dd")
+    assert figure.evaluate(LINES, "153.594,70\u00a0€") == 1
+    assert figure.evaluate("(one) => one.scrollWidth <= one.clientWidth")
+    owner.goto(f"{site.url}{AT}/bookings/{booking}")
+    assert owner.locator(".facts .mail bdi").inner_text() == "ada.lovelace@example.org"
+    assert owner.locator(".facts .mail bdi").evaluate(LINES, "") == 1
+
+
+def test_a_badge_is_as_wide_as_its_words(owner: Page, site: Site) -> None:
+    """Before: in Dates it was stretched over the whole line."""
+    owner.goto(f"{site.url}{AT}/dates")
+    badge = owner.locator(".setup .chip").first
+    words, whole = badge.evaluate(
+        """(one) => {
+          const range = document.createRange();
+          range.selectNodeContents(one);
+          return [range.getBoundingClientRect().width, one.getBoundingClientRect().width];
+        }"""
+    )
+    assert whole < words + 60, "its dot and its padding"
+    line = badge.evaluate("(one) => one.closest('a').getBoundingClientRect().width")
+    assert line > 3 * whole, "the line is much wider"
 
 
 def test_times_in_tables_are_as_large_as_the_rest(owner: Page, site: Site) -> None:

@@ -136,6 +136,33 @@ def test_my_tickets_counts_what_is_valid_and_says_what_was_paid_back(fan: Page, 
     expect(card).to_contain_text("No valid ticket")
 
 
+# Where words of a text stand, from left to right as one sees them.
+SPOTS = """(one, words) => {
+  const range = document.createRange(), walker = document.createTreeWalker(one, NodeFilter.SHOW_TEXT), found = {};
+  while (walker.nextNode())
+    for (const word of words) {
+      const at = walker.currentNode.data.indexOf(word);
+      if (at < 0) continue;
+      range.setStart(walker.currentNode, at);
+      range.setEnd(walker.currentNode, at + word.length);
+      found[word] = range.getBoundingClientRect().left;
+    }
+  return words.map((word) => found[word]);
+}"""
+
+
+def test_add_ons_of_a_ticket_are_read_in_arabic_order(profile: Any, hall: Site) -> None:
+    """Before: "1 × Dinner, 2 × Parking" stood as "Dinner, 2 × Parking × 1"."""
+    page = profile(390, 844, locale="ar").new_page()
+    booking = bought(hall, page, "101-D-1", "101-D-2", "101-D-3")
+    page.goto(f"{hall.url}/bookings/{booking.id}")
+    add_ons = page.locator(".ticket dd", has_text="Dinner").first
+    one, dinner, two, parking = add_ons.evaluate(SPOTS, ["1", "Dinner", "2", "Parking"])
+    assert one < dinner, "the number stands before its name"
+    assert two < parking
+    assert parking < one, "and the second one is read after the first, from the right"
+
+
 def test_the_team_chooses_lines_and_sees_what_the_policy_keeps(profile: Any, hall: Site) -> None:
     page = profile().new_page()
     bring_axe(page.context)

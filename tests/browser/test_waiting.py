@@ -61,3 +61,11 @@ def test_the_room_waits_in_the_visitors_language_and_keeps_it_while_it_changes(p
     page.get_by_role("link", name="Name und E-Mail eintragen").click()
     page.get_by_role("button", name="Speichern und zurück zur Warteschlange").click()
     expect(page.get_by_role("heading", name="Sie sind in der Warteschlange")).to_be_visible()
+
+
+@pytest.mark.parametrize("height", [844, 1080])
+def test_the_light_behind_the_room_fills_the_screen_once(profile: Any, held_site: Site, height: int) -> None:
+    """Before: below a short page the light began anew, with an edge across the screen."""
+    page = profile(390, height).new_page()
+    page.goto(f"{held_site.url}/v1/events/{EVENT_ID}/room/")
+    assert page.evaluate("document.documentElement.getBoundingClientRect().height") >= height

@@ -165,3 +165,18 @@ async def test_the_workbook_of_the_report_has_the_same_disputes(tmp_path: Path) 
         assert (found["dispute"], found["state"], found["disputed"]) == ("dp_1", "open", "50")
         text = (await owner.get(f"{owner.base}/reports/disputes.csv")).lstrip("\ufeff")
         assert [row["dispute"] for row in csv.DictReader(io.StringIO(text))] == ["dp_1"]
+
+
+async def test_while_a_dispute_is_open_the_page_of_the_booking_offers_no_refund(tmp_path: Path) -> None:
+    """Before: a red button stood below the sentence that nothing is refunded, and only said no."""
+    async with an_organiser_api(tmp_path, Role.OWNER) as api:
+        booking, site = await api.bought("S-A-1"), Site(api)
+        page = f"/organiser/events/{api.event}/bookings/{booking.id}"
+        offer = 'name="do" value="refund"'
+        assert offer in await site.get(page)
+        await tell(api, booking, NoticeKind.DISPUTE_OPENED)
+        disputed = await site.get(page)
+        assert "Nothing of this booking is refunded meanwhile" in disputed
+        assert offer not in disputed
+        await tell(api, booking, NoticeKind.DISPUTE_WON)
+        assert offer in await site.get(page)

@@ -112,3 +112,33 @@ def test_a_room_is_run_while_its_figures_renew_themselves(browser: Browser, serv
     page.click("text=Go on")
     expect(page.locator("[data-now=waiting]")).to_have_text("0", timeout=15_000)
     page.context.close()
+
+
+def test_settings_that_few_change_are_folded_until_one_of_them_is_wrong(browser: Browser, served: Served) -> None:
+    """Before: eleven numbers with the names of their settings stood open on the page from which a room is run."""
+    page = signed_in(browser, served)
+    page.goto(f"http://127.0.0.1:{served.port}/console/rooms/aurora")
+    expect(page.locator("#f-capacity")).to_be_visible()
+    window = page.locator("#f-window_size")
+    expect(window).to_be_hidden()
+    page.get_by_text("More settings").click()
+    window.fill("0")
+    window.evaluate("(one) => (one.form.noValidate = true)")  # as without scripts or with an older browser
+    window.press("Enter")
+    expect(page.locator("#problem")).to_be_visible()
+    expect(window).to_be_visible()
+    expect(window).to_have_attribute("aria-invalid", "true")
+    page.context.close()
+
+
+def test_who_is_signed_in_stands_on_the_line_of_signing_out(browser: Browser, served: Served) -> None:
+    page = signed_in(browser, served)
+    page.goto(f"http://127.0.0.1:{served.port}/console/")
+    middles = page.evaluate(
+        """() => [".top .who bdi", ".top nav form button"].map((one) => {
+          const { top, height } = document.querySelector(one).getBoundingClientRect();
+          return top + height / 2;
+        })"""
+    )
+    assert abs(middles[0] - middles[1]) < 1.5, middles
+    page.context.close()

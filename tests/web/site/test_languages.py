@@ -97,6 +97,7 @@ def test_numbers_money_and_times_are_written_as_people_expect() -> None:
     at_us = 1_800_000_000_000_000
     assert words_of("en").money(129_50, "EUR") == "€129.50"
     assert words_of("en").money(90_00, "EUR") == "€90"
+    assert words_of("en").money(53_594_70, "EUR") == "€53,594.70", "never one decimal"
     assert words_of("de").money(90_00, "EUR").replace("\xa0", " ") == "90 €"
     assert words_of("ja").money(1200, "JPY") in ("￥1,200", "¥1,200")
     assert words_of("en").number(12_345) == "12,345"

@@ -88,7 +88,7 @@ async def test_a_fan_gets_the_details_of_a_transfer_and_the_tickets_when_it_arri
         await fan.send("pay", method="bank_transfer", **ADA)
         page = (await fan.look()).text
         assert "We are waiting for your money" in page
-        assert "DE89370400440532013000" in page
+        assert "DE89 3704 0044 0532 0130 00" in page, "as banks print it"
         booking = await fan.platform.ledger.booking(fan.booking_id)
         assert booking is not None
         assert booking.is_ordered

@@ -22,7 +22,7 @@ async def test_an_organiser_sees_which_account_has_its_money(tmp_path: Path) -> 
         assert "platform’s own account takes the payments" in await site.get(PAGE)
         await api.bought("S-A-1")
         page = await site.get(PAGE)
-        assert all(found in page for found in ("Money by account", "simulated", "€50"))
+        assert all(found in page for found in ("Money by account", "Demo", "Platform’s own account", "€50"))
         await site.get(PAGE.replace("payouts", "seller"))
         assert PAGE in page, "the menu leads there"
         other = await site.as_(Role.OWNER, "org_other")

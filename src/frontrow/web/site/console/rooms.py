@@ -95,6 +95,7 @@ FIELDS: Final = {
         10**9,
     ),
 }
+AT_FIRST: Final = frozenset({"capacity", "rate_per_s", "pass_ttl_s", "depth_cap"})  # what most owners ever change
 
 
 def now_fields(view: RoomView) -> dict[str, Any]:
@@ -192,6 +193,7 @@ async def room_page(call: PageCall) -> Response[bytes]:
         "console/room.html",
         script="js/console/room.js",
         fields=FIELDS,
+        at_first=AT_FIRST,
         values=values,
         message=call.typed.get("message", config.message),
         most_message=MAX_MESSAGE_CHARS,

@@ -46,6 +46,7 @@ NO_ERRORS: Final = {"email": "", "card": "", "expiry": "", "cvc": ""}
 _OUTCOME_SCRIPTS: Final = dict.fromkeys(("bank", "retrying", "awaited"), "js/outcome.js")
 NO_CARD: Final = "none"
 MAX_BROUGHT_CHARS: Final = 8_000  # of an answer that the fan brings back from a page of the provider
+METHODS_AT_FIRST: Final = 4  # the card's fields stay near; never hides a single one
 HOSTED: Final = "hosted"  # what a provider of your own gets as the method when its page is to ask the fan
 MISTYPED_CARD: Final = N_(
     "Please check the card number, the expiry date and the security code. Your seats are still held."
@@ -293,6 +294,7 @@ def shown_methods(methods: Sequence[PaymentMethod]) -> dict[str, Any]:
     """How the form names the methods, and what it says about them."""
     return {
         "methods": [(one.id, name_of(one), one.family.value, HINTS.get(one.family, "")) for one in methods],
+        "at_first": len(methods) if len(methods) <= METHODS_AT_FIRST + 1 else METHODS_AT_FIRST,
         "hints": {one.family.value: HINTS[one.family] for one in methods if one.family in HINTS},
     }
 

@@ -43,10 +43,13 @@ const stripe = form.dataset.stripe ? openStripeForm(form, busy) : null;
 /** Take over what a newer version of this page says: price, time, and what the button does. @param {Document} page */
 function show(page) {
   const fresh = /** @type {HTMLFormElement} */ (page.querySelector("#pay"));
-  for (const part of ["#price", "#more-time"]) {
-    const found = page.querySelector(part);
-    if (found) takeOver($(part), found);
+  for (const part of ["#price", "#more-time", "#payment:not([hidden]) #methods"]) {
+    const found = page.querySelector(part),
+      old = document.getElementById(found?.id ?? "");
+    if (found && old) takeOver(old, found);
   }
+  const ways = /** @type {NodeListOf<HTMLInputElement>} */ (form.querySelectorAll("#methods [type=radio]"));
+  if (ways.length && ![...ways].some((one) => one.checked)) ways[0].checked = true; // the chosen one is not for this price
   for (const name of ["seats", "amount"]) {
     const field = /** @type {HTMLInputElement} */ (form.elements.namedItem(name));
     field.value = /** @type {HTMLInputElement} */ (fresh.elements.namedItem(name)).value;

@@ -22,8 +22,8 @@ export function fetchPage(path, form) {
   });
 }
 
-/** What people type belongs to them: of a field only what surrounds its value is taken over. */
-const TYPED = new Set(["value", "checked", "selected"]);
+/** What people type and what they open belongs to them: of a field only what surrounds its value is taken over. */
+const TYPED = new Set(["value", "checked", "selected", "open"]);
 
 /** @param {Element} old @param {Element} fresh */
 function takeAttributes(old, fresh) {

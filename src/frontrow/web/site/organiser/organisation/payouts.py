@@ -17,7 +17,7 @@ from frontrow.web.site.routes import FromForm, action, go_to, page
 Asked = Request[Any, Any, Any]
 PAYOUTS: Final = "/organiser/payouts"
 STRIPE: Final = "stripe"  # where organisers can open an account by themselves
-NAMES: Final = {"stripe": "Stripe", "adyen": "Adyen", "external": ""}
+NAMES: Final = {"stripe": "Stripe", "adyen": "Adyen", "simulated": "Demo", "external": ""}
 STATES: Final = {
     AccountState.ONBOARDING: (N_("Set-up not finished"), "warn"),
     AccountState.ACTIVE: (N_("Active"), "ok"),
