@@ -85,6 +85,7 @@ def platform(
         "FRONTROW_SERVER_HOT_LANE": str(hot).lower(),
         "FRONTROW_SERVER_JOBS_INSIDE": str(jobs).lower(),
         "FRONTROW_ROOM_CAPACITY": "1000000",
+        "FRONTROW_ROOM_HUMAN": "none",  # the crowd are programs
         "FRONTROW_ROOM_WINDOW_SIZE": "20000",
         "FRONTROW_ROOM_INTERVAL_S": "0.1",
         "FRONTROW_ROOM_RATE_PER_S": "200000",

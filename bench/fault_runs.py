@@ -92,6 +92,7 @@ class Rig:
             or f"postgresql://postgres@127.0.0.1:{self.ledger_ways[number].port}/postgres",
             "FRONTROW_SERVER_JOBS_INSIDE": "false",
             "FRONTROW_MAIL_URL": str(self.folder / "mails"),
+            "FRONTROW_ROOM_HUMAN": "none",  # the crowd are programs
         } | self._stripe_env()
 
     def _stripe_env(self) -> dict[str, str]:

@@ -158,6 +158,7 @@ class Shops(Rig):
             "FRONTROW_LEDGER_URL": self.url_for(shop),
             "FRONTROW_SERVER_JOBS_INSIDE": "false",
             "FRONTROW_MAIL_URL": str(self.folder / "mails"),
+            "FRONTROW_ROOM_HUMAN": "none",  # the crowd are programs
         }
 
     async def start(self) -> None:

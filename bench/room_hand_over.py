@@ -28,6 +28,7 @@ SETTINGS = {
     "SHOPS": SHOP,
     "SHOP_URL": "/shop",
     "CAPACITY": "1000000",
+    "HUMAN": "none",  # the visitors are programs
     "WINDOW_SIZE": "1000000",
     "INTERVAL_S": "0.2",
     "PER_IP": "1000000/second",

@@ -102,6 +102,7 @@ def run_room(redis_url: str, folder: str, hot: bool) -> None:
     wide = "1000000000/second"
     with tempfile.TemporaryDirectory() as own:
         settings = RoomSettings(
+            human="none",
             events=("aurora",),
             store=redis_url,
             folder=folder or own,

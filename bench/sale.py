@@ -78,6 +78,7 @@ def storm_one(sale: SmallSale, folder: Path) -> tuple[StormResult, dict[str, flo
         migrate(postgres.url)
         asyncio.run(put_on_sale(postgres.url, generate("stadium", sale.plan.seats), hold_ttl_s=HOLD_S))
         proxies = {"FRONTROW_SERVER_TRUSTED_PROXIES": "127.0.0.1", "FRONTROW_ROOM_GRACE_S": "300"}
+        proxies |= {"FRONTROW_ROOM_HUMAN": "none"}  # the fans are programs
         with platform(folder, valkey.url, postgres.url, **sale.variables, **proxies) as (pid, port):
             token = write_consent(Secrets(SECRET.encode()), StormConsent(EVENT, int(time.time()) + 3600))
             consent = asyncio.run(ask_consent(f"http://127.0.0.1:{port}", token))

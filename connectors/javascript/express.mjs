@@ -1,5 +1,6 @@
 // The connector for Node: Express, Connect, or `http.createServer`. Put it before everything else:
 //   app.use(frontrow({ room: "https://room.example/v1/events/aurora/room", event: "aurora", shop: "https://shop.example", open_paths: ["/static/"] }))
+// `rules_key`: a key of the room's console for rules:read. Behind a proxy `options.address(req)` says who the client is.
 // A request that gets through has `req.frontrow` ({person, visit}).
 import { Connector, answerOf } from "./frontrow.mjs";
 
@@ -8,7 +9,7 @@ export function frontrow(setup, options) {
   return async (req, res, next) => {
     let answer;
     try {
-      const done = await connector.handle(req.method, req.originalUrl ?? req.url, req.headers);
+      const done = await connector.handle(req.method, req.originalUrl ?? req.url, req.headers, options?.address?.(req) ?? req.socket?.remoteAddress);
       answer = answerOf(done, connector.setup);
       if (!answer) {
         req.frontrow = { person: done.person, visit: done.visit };

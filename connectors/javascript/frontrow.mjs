@@ -1,9 +1,10 @@
 // The connector for every JavaScript runtime with WebCrypto and fetch. docs/connector.md is its specification, and
 // connectors/vectors.json its tests. `decide` is pure; `Connector` talks to the room. express.mjs, worker.mjs and
 // snippet.mjs put it in front of a shop.
+import { readRules, whyOpen } from "./rules.mjs";
 
 const MAX_PASS_CHARS = 4096, MAX_COOKIE_CHARS = 16384, MAX_PAGE_CHARS = 1024, MAX_ANSWER_CHARS = 4194304;
-const AHEAD_S = 60, PASS_COOKIE_S = 86400, BIND_COOKIE_S = 604800, KEPT_COOKIE_S = 30, TIMEOUT_MS = 2000;
+const AHEAD_S = 60, PASS_COOKIE_S = 86400, BIND_COOKIE_S = 604800, KEPT_COOKIE_S = 30, TIMEOUT_MS = 2000, RULES_EVERY_MS = 5000;
 const END_PATH = "/.frontrow/end";
 const PLAIN = /^\/[A-Za-z0-9._~!$&'()*+,=:@/-]*$/;
 const PAGE = /^(\/[A-Za-z0-9._~!$&'()*+,;=:@%/-]*)(\?[!$-;=?-[\]-~]*)?$/;
@@ -14,7 +15,7 @@ const RSA = { name: "RSASSA-PKCS1-v1_5", hash: "SHA-256" };
 const bytesOf = (text) => new TextEncoder().encode(text);
 const hasDots = (path) => path.split("/").some((part) => part === "." || part === "..");
 
-/** Check a setup: {room, event, shop, open_paths}. Throws an Error that says what is wrong. */
+/** Check a setup: {room, event, shop, open_paths, rules_key}. Throws an Error that says what is wrong. */
 export function checkSetup(setup) {
   if (!ORIGIN.test(setup.shop)) throw new Error(`shop is an origin like https://shop.example.org, not ${setup.shop}`);
   if (!/^https?:\/\/.*[^/]$/.test(setup.room)) throw new Error(`room is like https://room.example.org/v1/events/aurora/room, not ${setup.room}`);
@@ -23,14 +24,20 @@ export function checkSetup(setup) {
 }
 
 const isSecure = (setup) => setup.shop.startsWith("https:");
+const hostOf = (setup) => setup.shop.split("://")[1].split(":")[0].replace(/\.+$/, "");
 export const cookieName = (setup, kind) => (isSecure(setup) ? `__Host-frontrow-${kind}-${setup.event}` : `frontrow_${kind}_${setup.event}`);
 const cookieLine = (setup, kind, value, lifeS) =>
   `${cookieName(setup, kind)}=${value}; Path=/; Max-Age=${lifeS}; HttpOnly; SameSite=Lax${isSecure(setup) ? "; Secure" : ""}`;
 
-/** What to do with a request. `target`: path and query as the client sent them; `headers`: by lower-case name. */
-export async function decide(setup, known, method, target, headers, nowS, fresh) {
+/** What to do with a request. `target`: path and query as the client sent them; `headers`: by lower-case name; `address`:
+ * the client's, as far as the shop knows it. */
+export async function decide(setup, known, method, target, headers, nowS, fresh, address = "") {
   const path = target.split("?", 1)[0];
   if (isOpen(setup, path)) return { action: "open" };
+  if (known.rules && path !== END_PATH) {
+    const why = await whyOpen(known.rules, hostOf(setup), method, target, headers, address, nowS);
+    if (why) return { action: "open", code: why === "open" ? "" : why };
+  }
   const page = target.replace(TOKENS, "");
   const token = method === "GET" ? target.slice(page.length).split("=").at(-1) : "";
   const cookies = (headers.cookie ?? "").slice(0, MAX_COOKIE_CHARS);
@@ -134,10 +141,10 @@ export function learn(known, told) {
   const before = known.mark && told.after === known.mark ? known.ended : [];
   const ended = new Map([...before].filter(([, untilS]) => untilS > told.now_s));
   for (const entry of told.ended) ended.set(entry.slice(0, entry.lastIndexOf(":")), +entry.slice(entry.lastIndexOf(":") + 1));
-  return { keys, events: new Set(told.events), ended, mark: told.mark };
+  return { keys, events: new Set(told.events), ended, mark: told.mark, rules: known.rules };
 }
 
-export const NOTHING = { keys: new Map(), events: new Set(), ended: new Map(), mark: "" };
+export const NOTHING = { keys: new Map(), events: new Set(), ended: new Map(), mark: "", rules: null };
 
 /** Decides about requests, and talks to the room. `options`: follow_s, now, call. */
 export class Connector {
@@ -147,22 +154,22 @@ export class Connector {
     this.followMs = 1000 * (options.follow_s ?? 2);
     this.now = options.now ?? Date.now;
     this.call = options.call ?? callRoom;
-    this.askedMs = -Infinity;
+    this.askedMs = this.askedRulesMs = -Infinity;
     this.asking = null;
   }
 
-  async look(method, target, headers) {
+  async look(method, target, headers, address) {
     const fresh = b64(crypto.getRandomValues(new Uint8Array(32)));
-    return decide(this.setup, this.known, method, target, headers, Math.floor(this.now() / 1000), fresh);
+    return decide(this.setup, this.known, method, target, headers, Math.floor(this.now() / 1000), fresh, address);
   }
 
   /** `decide`, carried out: the action is then pass, open, strip, room, refuse, end or away. */
-  async handle(method, target, headers) {
+  async handle(method, target, headers, address = "") {
     await this.follow(this.followMs);
-    let done = await this.look(method, target, headers);
+    let done = await this.look(method, target, headers, address);
     if (done.code === "key_unknown") {
       await this.follow(500);
-      done = await this.look(method, target, headers);
+      done = await this.look(method, target, headers, address);
     }
     if (done.action === "exchange") return this.exchange(done);
     if (done.action === "end") {
@@ -190,14 +197,33 @@ export class Connector {
    * go on; only the first keys are waited for. */
   async follow(maxAgeMs) {
     const nowMs = performance.now();
-    if (nowMs - this.askedMs >= (this.known.keys.size ? maxAgeMs : 500) && !this.asking) {
-      this.askedMs = nowMs;
-      this.asking = this.ask().finally(() => (this.asking = null));
+    const keysAreDue = nowMs - this.askedMs >= (this.known.keys.size ? maxAgeMs : 500);
+    const rulesAreDue = !!this.setup.rules_key && nowMs - this.askedRulesMs >= (this.known.rules ? RULES_EVERY_MS : this.followMs);
+    if ((keysAreDue || rulesAreDue) && !this.asking) {
+      if (keysAreDue) this.askedMs = nowMs;
+      if (rulesAreDue) this.askedRulesMs = nowMs;
+      this.asking = this.ask(keysAreDue, rulesAreDue).finally(() => (this.asking = null));
       await this.asking;
     } else if (!this.known.keys.size) await this.asking;
   }
 
-  async ask() {
+  async ask(keysAreDue, rulesAreDue) {
+    if (rulesAreDue) await this.askRules();
+    if (keysAreDue) await this.askKeys();
+  }
+
+  /** Read the rules of the room. Whatever goes wrong: the last ones stay in use, and the log says so. */
+  async askRules() {
+    const { status, told } = await this.call(`${this.setup.room}/rules`, null, { Authorization: `Bearer ${this.setup.rules_key}` });
+    try {
+      if (status !== 200) throw new Error(`status ${status}`);
+      this.known = { ...this.known, rules: readRules(told, this.setup.event, Math.floor(this.now() / 1000)) };
+    } catch (error) {
+      console.warn(`frontrow: the rules cannot be read (${error.message}); ${this.known.rules ? "the last ones stay in use" : "everything but open_paths needs a pass"}`);
+    }
+  }
+
+  async askKeys() {
     const { status, told } = await this.call(`${this.setup.room}/connector?after=${encodeURIComponent(this.known.mark)}`, null, {});
     if (status !== 200) return;
     this.known = learn(this.known, told);

@@ -29,4 +29,6 @@ async def shop(scope: Any, receive: Any, send: Any) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
-app = AsgiConnector(shop, Connector(Setup(f"{ROOM}/v1/events/aurora/room", "aurora", SHOP, ["/health"])))
+SETUP = Setup(f"{ROOM}/v1/events/aurora/room", "aurora", SHOP, ["/health"], os.environ.get("RULES_KEY", ""))
+
+app = AsgiConnector(shop, Connector(SETUP))

@@ -26,6 +26,7 @@ settings.configure(
         "event": "aurora",
         "shop": os.environ.get("SHOP_URL", "http://127.0.0.1:8000"),
         "open_paths": ["/health"],
+        "rules_key": os.environ.get("RULES_KEY", ""),
     },
 )
 

@@ -16,7 +16,7 @@ function origin(request) {
   return new Response(body, { headers: { "content-type": "text/html; charset=utf-8" } });
 }
 
-const worker = frontrow({ room: `${room}/v1/events/aurora/room`, event: "aurora", shop, open_paths: ["/health"] }, origin);
+const worker = frontrow({ room: `${room}/v1/events/aurora/room`, event: "aurora", shop, open_paths: ["/health"], rules_key: process.env.RULES_KEY }, origin);
 export default worker;
 
 createServer(async (req, res) => {

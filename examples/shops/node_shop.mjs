@@ -6,7 +6,7 @@ import { frontrow } from "../../connectors/javascript/express.mjs";
 
 const port = +(process.env.PORT ?? 8000), room = process.env.ROOM_URL ?? "http://127.0.0.1:8008";
 const shop = process.env.SHOP_URL ?? `http://127.0.0.1:${port}`;
-const guard = frontrow({ room: `${room}/v1/events/aurora/room`, event: "aurora", shop, open_paths: ["/health"] });
+const guard = frontrow({ room: `${room}/v1/events/aurora/room`, event: "aurora", shop, open_paths: ["/health"], rules_key: process.env.RULES_KEY });
 const escape = (text) => text.replace(/[&<>"]/g, (char) => `&#${char.charCodeAt(0)};`);
 
 createServer((req, res) =>

@@ -26,7 +26,8 @@ def shop(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterabl
     return [f"<h1>Welcome! Choose your seats.</h1><p>You are {html.escape(person)}.</p>".encode() if person else b"ok"]
 
 
-app = WsgiConnector(shop, Connector(Setup(f"{ROOM}/v1/events/aurora/room", "aurora", SHOP, ["/health"])))
+SETUP = Setup(f"{ROOM}/v1/events/aurora/room", "aurora", SHOP, ["/health"], os.environ.get("RULES_KEY", ""))
+app = WsgiConnector(shop, Connector(SETUP))
 
 
 class Threads(socketserver.ThreadingMixIn, WSGIServer):

@@ -16,6 +16,7 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 NODE = ROOT / ".venv/bin/node"
 VECTORS: list[dict[str, Any]] = json.loads((ROOT / "connectors/vectors.json").read_text())["vectors"]
+RULES_VECTORS: list[dict[str, Any]] = json.loads((ROOT / "connectors/rules_vectors.json").read_text())["vectors"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,7 @@ class Language:
     needs: tuple[str, ...] = ()
     debian: tuple[str, ...] = ()
     folder: str = "."  # where `vectors` runs
+    reads_rules: bool = False  # those of the room's console
 
     @property
     def missing(self) -> list[str]:
@@ -48,27 +50,38 @@ PROTECT = "src/frontrow/waitingroom/protect"
 LANGUAGES: Sequence[Language] = (
     Language(
         "asgi",
-        (f"{PROTECT}/connector.py", f"{PROTECT}/connector_client.py", f"{PROTECT}/connector_asgi.py"),
+        tuple(
+            f"{PROTECT}/{name}.py" for name in ("connector", "connector_rules", "connector_client", "connector_asgi")
+        ),
         (sys.executable, "-m", "uvicorn", "examples.shops.asgi_shop:app", "--port", "PORT"),
+        reads_rules=True,
     ),
-    Language("wsgi", (f"{PROTECT}/connector_wsgi.py",), (sys.executable, "examples/shops/wsgi_shop.py", "PORT")),
+    Language(
+        "wsgi",
+        (f"{PROTECT}/connector_wsgi.py",),
+        (sys.executable, "examples/shops/wsgi_shop.py", "PORT"),
+        reads_rules=True,
+    ),
     Language(
         "django",
         (f"{PROTECT}/connector_django.py",),
         (sys.executable, "examples/shops/django_shop.py", "runserver", "PORT", "--noreload"),
+        reads_rules=True,
     ),
     Language(
         "node",
-        ("connectors/javascript/frontrow.mjs", "connectors/javascript/express.mjs"),
+        tuple(f"connectors/javascript/{name}.mjs" for name in ("frontrow", "rules", "express")),
         (str(NODE), "examples/shops/node_shop.mjs"),
         (str(NODE), "connectors/javascript/vectors.mjs"),
         (str(NODE),),
+        reads_rules=True,
     ),
     Language(
         "edge",
         ("connectors/javascript/worker.mjs", "connectors/javascript/snippet.mjs"),
         (str(NODE), "examples/shops/edge_shop.mjs"),
         needs=(str(NODE),),
+        reads_rules=True,
     ),
     Language(
         "php",

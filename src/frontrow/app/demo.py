@@ -114,6 +114,7 @@ def _start(home: Path, port: int, people: int) -> "subprocess.Popen[str]":
     env |= {
         "FRONTROW_SERVER_TRUSTED_PROXIES": "127.0.0.1",
         "FRONTROW_ROOM_CAPACITY": inside,
+        "FRONTROW_ROOM_HUMAN": "none",  # the crowd are programs
         "FRONTROW_ROOM_WINDOW_SIZE": inside,
         "FRONTROW_ROOM_INTERVAL_S": "0.25",
         "FRONTROW_ROOM_LEAVE_S": "1",  # these fans do not come back: who is next comes in soon

@@ -48,7 +48,13 @@ def make_event_rooms(
     store = settings.redis.url or "memory://"
     own = replace(page, store=store, folder=str(folder), audit=audit, by_identity=False)  # each event says by itself
     room = make_room(own, keys, sale_clock=clock, clock=given_clock)
-    rules = EntranceRules(server.per_person, server.per_ip, page.per_device, server.x_ratelimit_headers)
+    rules = EntranceRules(
+        server.per_person,
+        server.per_ip,
+        page.per_device,
+        server.x_ratelimit_headers,
+        page.joins_without_scripts,
+    )
     entry = EntranceLimits(
         rules=rules,
         trusted_proxies=server.trusted_proxies,

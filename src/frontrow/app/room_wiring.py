@@ -20,7 +20,7 @@ from frontrow.settings.colours import theme_css
 from frontrow.settings.room import RoomSettings
 from frontrow.waitingroom.audit.sqlite import open_sqlite_audit
 from frontrow.waitingroom.credentials.room_keys import RoomKeys
-from frontrow.waitingroom.entrance.human_check import HCAPTCHA, TURNSTILE, Captcha, ProofOfWork
+from frontrow.waitingroom.entrance.human_check import CAPTCHAS, Captcha, ProofOfWork
 from frontrow.waitingroom.entrance.person_and_address_limits import EntranceLimits, EntranceRules
 from frontrow.waitingroom.entrance.suspect_networks import SuspectNetworks
 from frontrow.waitingroom.entrance.used_proofs import MemoryUsedProofs, RedisUsedProofs
@@ -152,7 +152,7 @@ def human_check(
             used_proofs = MemoryUsedProofs() if settings.embedded else RedisUsedProofs(connect(url), event)
         return ProofOfWork(keys.master_secret, event, used_proofs, max_number=settings.human_max_number)
     return Captcha(
-        TURNSTILE if human == "turnstile" else HCAPTCHA,
+        CAPTCHAS[human],
         settings.human_site_key,
         settings.human_secret,
         hostnames=settings.human_hostnames,
@@ -171,7 +171,13 @@ def make_endpoints(
     of the settings."""
     of_events = {event: check for event in settings.events if (check := human_check(settings, keys, event)) is not None}
     checks = of_events | {name: of_events[queue] for name in settings.rooms if (queue := _queue_of(name)) in of_events}
-    rules = EntranceRules(settings.per_person, settings.per_ip, settings.per_device, settings.x_ratelimit_headers)
+    rules = EntranceRules(
+        settings.per_person,
+        settings.per_ip,
+        settings.per_device,
+        settings.x_ratelimit_headers,
+        settings.joins_without_scripts,
+    )
     entry = EntranceLimits(
         checks,
         rules=rules,
@@ -215,9 +221,11 @@ def suspect_networks(settings: RoomSettings) -> SuspectNetworks | None:
 
 
 def ask_for_proofs(entry: EntranceLimits, settings: RoomSettings, room: WaitingRoom) -> None:
-    """With `human_when = "busy"`, joins need a proof only while people wait."""
+    """With `human_when = "busy"`, joins need a proof only while more people come than are admitted. A line over
+    several stores is busy as soon as one of its rooms is."""
     if settings.human_when == "busy":
-        entry.needs_proof = room.cache.is_busy
+        parts = {event: [f"{event}.{n}" for n in range(len(settings.shards))] for event in settings.events}
+        entry.needs_proof = lambda event: any(map(room.cache.is_busy, parts.get(event) or (event,)))
 
 
 def _queue_of(name: str) -> str:

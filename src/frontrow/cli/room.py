@@ -43,7 +43,7 @@ def serve(
         list[str] | None, typer.Option(help="a shop on another domain, like https://shop.example.org; may be repeated")
     ] = None,
     simulate: Annotated[int, typer.Option(min=0, max=100_000, help="so many made-up visitors queue, to look at")] = 0,
-    human: Annotated[str | None, typer.Option(help="none, altcha, turnstile or hcaptcha")] = None,
+    human: Annotated[str | None, typer.Option(help="none, altcha, turnstile, hcaptcha or recaptcha")] = None,
 ) -> None:
     """Serve waiting rooms until told to stop. Everything else is set in the file or as FRONTROW_ROOM_…"""
     from frontrow.cli import room_serve  # the other commands need none of the server's libraries

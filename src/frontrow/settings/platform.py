@@ -229,7 +229,8 @@ class PlatformSettings:
                 raise _unused(f"room.{one.name}")
         if len(self.room.lanes) > MAX_LANES:
             raise ConfigError(f"room.lanes: an event has at most {MAX_LANES} lanes", param="room.lanes")
-        if self.room.human in ("turnstile", "hcaptcha") and not (self.room.human_site_key and self.room.human_secret):
+        by_provider = self.room.human not in ("none", "altcha")
+        if by_provider and not (self.room.human_site_key and self.room.human_secret):
             raise ConfigError(
                 f"room.human is {self.room.human}, which needs room.human_site_key and room.human_secret",
                 param="room.human",
@@ -242,6 +243,7 @@ class PlatformSettings:
             "server.per_person": (server.per_person,),
             "server.per_ip": (server.per_ip,),
             "room.per_device": (self.room.per_device,),
+            "room.joins_without_scripts": (self.room.joins_without_scripts,),
             **{f"people.{name}": getattr(people, name) for name in QUOTAS_OF_PEOPLE},
         }
         for where, texts in quotas.items():

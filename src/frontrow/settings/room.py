@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from frontrow.boxoffice.events.model.room_rules import Lane, RoomRules
+from frontrow.boxoffice.events.model.room_rules import HUMAN_CHECKS, Lane, RoomRules
 from frontrow.core.errors import ConfigError
 from frontrow.core.settings_loader import setting
 from frontrow.shared.cookie_headers import is_https
@@ -81,14 +81,19 @@ class RoomSettings:
     lanes: tuple[str, ...] = setting(("general:1",), doc="name:weight", example='["general:1", "fans:3"]')
     codes_csv: str = setting("", doc="Verified-Fan codes of the first event: CSV with code,lane")
     # the entry
-    human: str = setting("none", choices=("none", "altcha", "turnstile", "hcaptcha"))
+    human: str = setting("altcha", choices=HUMAN_CHECKS, doc="how a join proves that a person makes it; see human_when")
     human_site_key: str = setting("")
     human_secret: str = setting("", secret=True)
     human_hostnames: tuple[str, ...] = setting(())
     human_when_down: str = setting("refuse", choices=("refuse", "allow"))
     human_max_number: int = setting(50_000, low=100, high=10_000_000)
     human_when: str = setting(
-        "always", choices=("always", "busy"), doc="busy: only while people wait, so that nobody is asked in quiet hours"
+        "busy",
+        choices=("busy", "always"),
+        doc="busy: only while more people come than are admitted; always: every join",
+    )
+    joins_without_scripts: str = setting(
+        "3/minute", doc="joins of one address that need no proof of work, by the form of a browser without scripts"
     )
     suspect_networks: str = setting(
         "", doc="a file of networks, one per line, whose devices get harder work: data centres, proxies"

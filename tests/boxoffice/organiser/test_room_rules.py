@@ -36,14 +36,14 @@ async def test_w6_an_event_says_how_its_room_is_run_and_the_settings_fill_in_the
         assert found["room"] == {
             "lanes": [{"name": "general", "weight": 1}],
             "depth_cap": 0,
-            "human": "none",
+            "human": "altcha",
             "one_place_per_person": False,
         }
         assert (found["rotating_codes"], found["presale_starts_at"]) == (False, None)
         rules = {
             "lanes": [{"name": "general", "weight": 1}, {"name": "fans", "weight": 3}],
             "depth_cap": 500,
-            "human": "altcha",
+            "human": "none",
             "one_place_per_person": True,
         }
         changed = await patched(api, event, room=rules, rotating_codes=True)
@@ -52,9 +52,9 @@ async def test_w6_an_event_says_how_its_room_is_run_and_the_settings_fill_in_the
         config = api.platform.room.service.control.view(event).state.config
         assert [(lane.name, lane.weight) for lane in config.lanes] == [("general", 1), ("fans", 3)]
         assert (config.depth_cap, config.one_place_per_person, config.codes_until_us) == (500, True, 0)
-        assert api.platform.server.limiter.kind_of(event) == "altcha"
+        assert api.platform.server.limiter.kind_of(event) == "none"
         other = api.platform.room.service.control.view(api.event).state.config
-        assert (len(other.lanes), other.depth_cap, api.platform.server.limiter.kind_of(api.event)) == (1, 0, "none")
+        assert (len(other.lanes), other.depth_cap, api.platform.server.limiter.kind_of(api.event)) == (1, 0, "altcha")
 
 
 async def test_w6_what_cannot_be_is_refused_by_its_name(tmp_path):

@@ -17,6 +17,7 @@ from frontrow.testing.clock import ManualClock
 from frontrow.waitingroom.entrance.device_fingerprint import fingerprint
 from frontrow.waitingroom.entrance.human_check import (
     HCAPTCHA,
+    RECAPTCHA,
     TURNSTILE,
     Captcha,
     NoCheck,
@@ -153,6 +154,7 @@ class Provider:
     [
         (functools.partial(Captcha, TURNSTILE), "challenges.cloudflare.com"),
         (functools.partial(Captcha, HCAPTCHA), "hcaptcha.com"),
+        (functools.partial(Captcha, RECAPTCHA), "www.google.com"),
     ],
 )
 class TestCaptcha:

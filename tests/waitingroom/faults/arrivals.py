@@ -60,7 +60,13 @@ def main() -> None:
     room_server.hot_routes = watched
     signal.signal(signal.SIGTERM, lambda *_: None)  # uvicorn stops by it, then raises it again for us
     settings = RoomSettings(
-        events=(EVENT,), store=order["url"], folder=order["keys"], audit=":memory:", per_ip=WIDE, per_person=WIDE
+        human="none",
+        events=(EVENT,),
+        store=order["url"],
+        folder=order["keys"],
+        audit=":memory:",
+        per_ip=WIDE,
+        per_person=WIDE,
     )
     uvloop.run(serve_async(settings, [socket.socket(fileno=order["fd"])]))
     positions = [(at_ns, json.loads(reply._response.body)["position"]) for at_ns, reply in arrivals]

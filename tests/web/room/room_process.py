@@ -24,7 +24,8 @@ PROGRAM = [sys.executable, "-m", "frontrow.cli.main", "room"]
 
 def environment(**settings: object) -> dict[str, str]:
     wide = "100000/second"
-    given = {"organiser_key": KEY, "per_ip": wide, "per_person": wide, "interval_s": 0.1, "window_size": 5} | settings
+    given = {"organiser_key": KEY, "per_ip": wide, "per_person": wide, "interval_s": 0.1, "window_size": 5}
+    given |= {"human": "none"} | settings  # tests join by plain requests
     left_out = ("FRONTROW_", "PYTHONDONTWRITEBYTECODE")  # compiling everything anew is most of a start
     plain = {name: value for name, value in os.environ.items() if not name.startswith(left_out)}
     return plain | {f"FRONTROW_ROOM_{name.upper()}": str(value) for name, value in given.items()}

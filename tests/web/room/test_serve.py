@@ -118,7 +118,7 @@ def test_a_join_with_altcha_needs_work_and_gets_a_place(tmp_path: Path) -> None:
 
     from altcha import v1 as altcha
 
-    served = Served(tmp_path / "room", "--human", "altcha", human_max_number=200)
+    served = Served(tmp_path / "room", "--human", "altcha", human_max_number=200, human_when="always")
     try:
         refused = served.client.post("/join")
         assert (refused.status_code, refused.json()["code"]) == (403, "human_check_failed")
@@ -162,7 +162,7 @@ def test_the_prequeue_is_drawn_and_anybody_can_check_it(tmp_path: Path) -> None:
     ("settings", "words"),
     [
         ({"store": "memory://", "workers": 2}, "Redis store"),
-        ({"human": "magic"}, "must be one of none, altcha, turnstile, hcaptcha"),
+        ({"human": "magic"}, "must be one of none, altcha, turnstile, hcaptcha, recaptcha"),
         ({"events": "", "console": "false"}, "at least one room"),
         ({"port": "99999"}, "from 0 to 65535"),
         ({"capacity": "many"}, "must be a whole number"),

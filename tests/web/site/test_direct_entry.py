@@ -48,16 +48,23 @@ def cookies_of(client: httpx.AsyncClient) -> set[str]:
     return {name.removeprefix("frontrow_").partition("_")[0] for name in client.cookies}
 
 
+@pytest.mark.parametrize("human", ["altcha", "none"])
 @pytest.mark.parametrize("form", ["embedded", "clustered"])
 async def test_straight_to_the_seats_and_to_the_room_once_the_shop_is_full(
-    tmp_path: Path, form: str, request: pytest.FixtureRequest
+    tmp_path: Path, form: str, human: str, request: pytest.FixtureRequest
 ) -> None:
+    """Nobody is asked for a proof while nobody waits. Once the shop is full the room's page asks for it, and takes the
+    plain form of a browser without scripts."""
     stores = {}
     if form == "clustered":
         stores = {"redis_url": request.getfixturevalue("redis_url")}
         stores["postgres_url"] = request.getfixturevalue("postgres_ledger_url")
     async with a_shop(tmp_path, **stores) as (platform, ada), a_client(platform) as bob:
         await platform.room.service.control.configure(EVENT_ID, capacity=1)
+        entry = platform.endpoints.room.entry
+        assert entry.kind_of(EVENT_ID) == "altcha", "the default"
+        if human == "none":
+            entry.set_check(EVENT_ID, None)
         went = await press(ada)
         assert (went.status_code, went.headers["location"]) == (303, SEATS)
         assert cookies_of(ada) == {"pass"}
@@ -68,6 +75,12 @@ async def test_straight_to_the_seats_and_to_the_room_once_the_shop_is_full(
 
         sent = await press(bob)
         assert (sent.status_code, sent.headers["location"]) == (303, f"{ROOM}/")
+        if human == "altcha":
+            assert cookies_of(bob) == set(), "the browser's work is checked where the place is given"
+            program = await bob.post(f"{ROOM}/join", json={"page": True})
+            assert (program.status_code, program.json()["code"]) == (403, "human_check_failed")
+            sent = await bob.post(f"{ROOM}/join", data={"page": "true", "proof": ""}, headers=HEADERS)
+            assert (sent.status_code, sent.headers["location"]) == (303, f"{ROOM}/")
         assert cookies_of(bob) == {"place", "from"}
         waiting = (await bob.get(f"{ROOM}/status")).json()
         assert (waiting["state"], waiting["position"]) == ("waiting", 2)
@@ -126,6 +139,7 @@ async def test_who_must_do_something_first_is_led_to_the_room_and_joins_there(tm
         event = await put_event(platform, id="evt_checked", room=RoomRules(human="altcha"))
         await platform.box_office.openings.refresh()
         assert entry.kind_of(event.id) == "altcha"
+        await room.control.configure(event.id, capacity=0)
         async with a_client(platform) as fan:
             assert (await press(fan, event.id)).headers["location"] == f"/v1/events/{event.id}/room/"
             assert cookies_of(fan) == set(), "the browser's work is checked where the place is given"

@@ -27,7 +27,7 @@ OTHER_SENSE: Final = dict.fromkeys(
 )
 # Texts that are the same in a language and in English: names, units, and words both languages have.
 SAME: Final = {
-    "": "Cloudflare Turnstile|hCaptcha|Webhook|Webhooks|{n} ms|{n} min|{low}–{high} min",
+    "": "Cloudflare Turnstile|hCaptcha|reCAPTCHA|Webhook|Webhooks|{n} ms|{n} min|{low}–{high} min",
     "de": "Code|Code {n}|Codes|Extras|Feeds|Line-up|Links|Live|Logo|Median|Name|Online|Organisation|Team|Text|Ticket"
     "|Tickets|Wallet",
     "fr": "Action|Code|Code {n}|Codes|Dates|Description|Distance|Exports|Invitation|Logo|Menu|Message|Messages|Net"

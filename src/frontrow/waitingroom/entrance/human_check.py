@@ -1,8 +1,8 @@
 """Checks that a join comes from a person: the implementations of `HumanCheck`.
 
 `ProofOfWork` (altcha, self-hosted, the default) makes each join cost the browser a moment of hashing. A proof is bound
-to the event and counts once. `Captcha` verifies with Turnstile or hCaptcha. `NoCheck` lets everybody join. A device
-fingerprint never causes a refusal: a device that joins again and again gets harder work. The limits per
+to the event and counts once. `Captcha` verifies with Turnstile, hCaptcha or reCAPTCHA. `NoCheck` lets everybody join. A
+device fingerprint never causes a refusal: a device that joins again and again gets harder work. The limits per
 person and per IP (`person_and_address_limits`) apply before this check.
 """
 
@@ -166,8 +166,15 @@ def _hcaptcha_fields(site_key: str, proof: str) -> dict[str, str]:
     return {"sitekey": site_key}
 
 
+def _no_fields(site_key: str, proof: str) -> dict[str, str]:
+    """reCAPTCHA takes nothing more; it tells the host name, which `human_hostnames` compares."""
+    return {}
+
+
 TURNSTILE = CaptchaProvider("turnstile", "https://challenges.cloudflare.com/turnstile/v0/siteverify", _turnstile_fields)
 HCAPTCHA = CaptchaProvider("hcaptcha", "https://api.hcaptcha.com/siteverify", _hcaptcha_fields)
+RECAPTCHA = CaptchaProvider("recaptcha", "https://www.google.com/recaptcha/api/siteverify", _no_fields)
+CAPTCHAS: Mapping[str, CaptchaProvider] = {one.name: one for one in (TURNSTILE, HCAPTCHA, RECAPTCHA)}
 
 
 class Captcha:

@@ -18,13 +18,14 @@ from frontrow.core.errors import Overloaded
 from frontrow.limits import Decision, LeasedLimiter, Limiter, Quota, Rule
 from frontrow.limits.http.client_address import ClientAddress
 from frontrow.limits.quota import MAX_LIMIT
-from frontrow.waitingroom.entrance.human_check import NoCheck
+from frontrow.waitingroom.entrance.human_check import NoCheck, ProofOfWork
 from frontrow.waitingroom.entrance.limit_headers import LimitHeaders
 from frontrow.waitingroom.entrance.suspect_networks import SuspectNetworks
 from frontrow.waitingroom.entrance.suspicion import Suspicion
 from frontrow.waitingroom.ports import HumanCheck
 
-ADDRESS, PERSON, CROWD = "address", "person", "crowd"  # the names of the limits in headers
+# the names of the limits in headers
+ADDRESS, PERSON, CROWD, SCRIPTLESS = "address", "person", "crowd", "without-scripts"
 CROWD_FACTOR = 20  # visits of one address may send so many times what the address may send without a pass
 counted: ContextVar[list[Decision] | None] = ContextVar("counted", default=None)
 """The decisions about the request under way, for the headers of its response. None: nobody writes such headers."""
@@ -46,6 +47,8 @@ class EntranceRules:
     per_device: str = "20/minute"
     x_ratelimit_headers: bool = True
     """Whether responses have `X-RateLimit-*` beside the IETF fields."""
+    without_scripts: str = "3/minute"
+    """How many joins of one address need no proof of work, because a form without scripts sent them."""
 
 
 class EntranceLimits:
@@ -72,9 +75,11 @@ class EntranceLimits:
         self._per_person = _open_limit(PERSON, rules.per_person, store, processes, clock)
         self._per_ip = _open_limit(ADDRESS, rules.per_ip, store, processes, clock)
         self._per_crowd = _open_limit(CROWD, rules.per_ip, store, processes, clock, CROWD_FACTOR)
+        self._scriptless = _open_limit(SCRIPTLESS, rules.without_scripts, store, processes, clock)
         self._suspicion = Suspicion(Limiter(_part(rules.per_device, processes), clock=clock), suspects)
         self.addresses: dict[str, str] = {}  # peer -> its key
         self.refused = 0
+        self.without_scripts = 0  # joins of forms that proved nothing
         self.harder = self._suspicion.harder
         self.needs_proof: Callable[[str], bool] = lambda event: True
         """Whether joins to an event's room need a proof at the moment."""
@@ -147,10 +152,15 @@ class EntranceLimits:
         now_us = self._clock()
         return check.challenge(now_us, suspicion=self._suspicion.level(headers, ip, now_us))
 
-    def verify(self, event: str, proof: str | None, ip: str) -> Awaitable[None] | None:
-        """None: passed at once. An awaitable: passed when it returns. Raises `NotHuman`."""
+    def verify(self, event: str, proof: str | None, ip: str, *, is_form: bool = False) -> Awaitable[None] | None:
+        """None: passed at once. An awaitable: passed when it returns. A browser without scripts sends a form and can
+        compute nothing: a few of each address pass without work. Raises `NotHuman`, `TooManyRequests`."""
         check = self._checks.get(event)
         if check is None or not self.needs_proof(event):
+            return None
+        if is_form and not proof and check.name == ProofOfWork.name:
+            self._enforce(self._scriptless.check(ip))
+            self.without_scripts += 1
             return None
         return check.verify(proof, ip, self._clock())
 
@@ -164,15 +174,19 @@ class EntranceLimits:
         check = self._checks.get(event)
         return check.name if check is not None else "none"
 
+    def kind_now(self, event: str) -> str:
+        """The name of the check that a join must pass at the moment."""
+        return self.kind_of(event) if self.needs_proof(event) else "none"
+
     async def settle(self) -> None:
         """Wait until the store has what this process has counted."""
-        for limit in (self._per_person, self._per_ip, self._per_crowd):
+        for limit in (self._per_person, self._per_ip, self._per_crowd, self._scriptless):
             if isinstance(limit, LeasedLimiter):
                 await limit.settle()
 
     async def aclose(self) -> None:
         """Close the connections to the store."""
-        for limit in (self._per_person, self._per_ip, self._per_crowd, self._suspicion):
+        for limit in (self._per_person, self._per_ip, self._per_crowd, self._scriptless, self._suspicion):
             await limit.aclose()
 
 

@@ -2,7 +2,8 @@
 
 This is the reference, and it is pure: the connectors of other languages do the same, and `connectors/vectors.json` is
 made from it. `connector_client` talks to the room; `connector_asgi`, `connector_wsgi`, `connector_django` and
-`forward_auth` put it in front of a shop. It uses the standard library alone, so that a shop can copy it.
+`forward_auth` put it in front of a shop. It and `connector_rules` use the standard library alone, so that a shop can
+copy them.
 """
 
 import base64
@@ -14,6 +15,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
+
+from frontrow.waitingroom.protect.connector_rules import Rules, why_open
 
 MAX_PASS_CHARS, MAX_COOKIE_CHARS, MAX_PAGE_CHARS = 4_096, 16_384, 1_024
 AHEAD_S, PASS_COOKIE_S, BIND_COOKIE_S, KEPT_COOKIE_S = 60, 86_400, 604_800, 30
@@ -36,6 +39,7 @@ class Setup:
     event: str
     shop: str
     open_paths: Sequence[str] = ()
+    rules_key: str = ""  # of the room's console, for rules:read; empty: `open_paths` are all that is open
 
     def __post_init__(self) -> None:
         if not _ORIGIN.match(self.shop):
@@ -45,6 +49,11 @@ class Setup:
         for path in self.open_paths:
             if not is_open(self, path):
                 raise ValueError(f"open path {path!r} must be written plainly, like /static/")
+
+    @property
+    def host(self) -> str:
+        """The shop's host name, which the room's rules name."""
+        return self.shop.partition("://")[2].partition(":")[0].rstrip(".")
 
     def cookie(self, kind: str) -> str:
         """The name of one of our cookies. Over https no sister site can plant it."""
@@ -65,6 +74,7 @@ class Known:
     events: frozenset[str] = frozenset()
     ended: Mapping[str, int] = field(default_factory=dict)  # visit id -> expiry of its pass
     mark: str = ""
+    rules: Rules | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +100,24 @@ class Decision:
 
 
 def decide(
-    setup: Setup, known: Known, method: str, target: str, headers: Mapping[str, str], now_s: int, fresh: str
+    setup: Setup,
+    known: Known,
+    method: str,
+    target: str,
+    headers: Mapping[str, str],
+    now_s: int,
+    fresh: str,
+    address: str = "",
 ) -> Decision:
     """What to do with a request. `target` is path and query as the client sent them, `headers` has lower-case names,
-    `fresh` is a new verifier."""
+    `fresh` is a new verifier, `address` the client's, as far as the shop knows it."""
     path = target.partition("?")[0]
     if is_open(setup, path):
         return Decision("open")
+    if known.rules is not None and path != END_PATH:
+        why = why_open(known.rules, setup.host, method, target, headers, address, now_s)
+        if why:
+            return Decision("open", "" if why == "open" else why)
     page = _TOKENS.sub("", target)
     token = target[len(page) :].rpartition("=")[2] if method == "GET" else ""
     cookies = headers.get("cookie", "")[:MAX_COOKIE_CHARS]
@@ -221,4 +242,4 @@ def learn(known: Known, told: Mapping[str, Any]) -> Known:
     before = known.ended if told["after"] == known.mark and known.mark else {}
     ended = {visit: until_s for visit, until_s in before.items() if until_s > told["now_s"]}
     ended |= {visit: int(until_s) for visit, _, until_s in (entry.rpartition(":") for entry in told["ended"])}
-    return Known(keys, frozenset(told["events"]), ended, told["mark"])  # type: ignore[arg-type]
+    return Known(keys, frozenset(told["events"]), ended, told["mark"], known.rules)  # type: ignore[arg-type]

@@ -45,7 +45,8 @@ class AsgiConnector:
 
     async def decide(self, scope: Scope) -> Decision:
         """What to do with a request, carried out."""
-        asked = scope.get("method", "GET"), wire_target(scope), joined_headers(scope)
+        address = (scope.get("client") or ("",))[0]
+        asked = scope.get("method", "GET"), wire_target(scope), joined_headers(scope), address
         if not self.connector.is_stale:
             done = self.connector.look(*asked)
             if not done.needs_room:

@@ -8,6 +8,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
@@ -22,9 +23,11 @@ from frontrow.waitingroom.protect.connector import (
     learn,
     to_room,
 )
+from frontrow.waitingroom.protect.connector_rules import read_rules
 
 MAX_ANSWER_BYTES: Final = 4_194_304
 TIMEOUT_S: Final = 2.0
+RULES_EVERY_S: Final = 5.0
 
 log = logging.getLogger("frontrow.connector")
 
@@ -68,26 +71,26 @@ class Connector:
         self.setup, self.known = setup, Known()
         self._follow_s, self._call, self._now, self._monotonic = follow_s, call, now, monotonic
         self._lock = threading.Lock()
-        self._asked_s = float("-inf")
+        self._asked_s = self._asked_rules_s = float("-inf")
 
     @property
     def is_stale(self) -> bool:
         """Whether `handle` would ask the room for keys and ended visits first."""
-        return self._monotonic() - self._asked_s >= (self._follow_s if self.known.keys else 0.5)
+        return self._keys_are_due(self._follow_s) or self._rules_are_due()
 
-    def look(self, method: str, target: str, headers: Mapping[str, str]) -> Decision:
+    def look(self, method: str, target: str, headers: Mapping[str, str], address: str = "") -> Decision:
         """`decide` by what is known, without a call."""
         fresh = b64(secrets.token_bytes(32))
-        return decide(self.setup, self.known, method, target, headers, int(self._now()), fresh)
+        return decide(self.setup, self.known, method, target, headers, int(self._now()), fresh, address)
 
-    def handle(self, method: str, target: str, headers: Mapping[str, str]) -> Decision:
+    def handle(self, method: str, target: str, headers: Mapping[str, str], address: str = "") -> Decision:
         """`decide`, carried out: exchanged, renewed and ended. The action is then pass, open, strip (a redirect to
         `location`), room, refuse, end or away (the room does not answer)."""
         self.follow(self._follow_s)
-        done = self.look(method, target, headers)
+        done = self.look(method, target, headers, address)
         if done.code == "key_unknown":  # a new key, perhaps
             self.follow(0.5)
-            done = self.look(method, target, headers)
+            done = self.look(method, target, headers, address)
         if done.action == "exchange":
             return self._exchange(done)
         if done.action == "end":
@@ -124,12 +127,15 @@ class Connector:
     def follow(self, max_age_s: float) -> None:
         """Ask the room for its keys and for the visits that ended, unless that was done just now. One caller asks,
         the others go on; only the first keys are waited for."""
-        if self._monotonic() - self._asked_s < (max_age_s if self.known.keys else 0.5):
+        if not self._keys_are_due(max_age_s) and not self._rules_are_due():
             return
         if not self._lock.acquire(blocking=not self.known.keys):
             return
         try:
-            if self._monotonic() - self._asked_s < (max_age_s if self.known.keys else 0.5):
+            if self._rules_are_due():
+                self._asked_rules_s = self._monotonic()
+                self._read_rules()
+            if not self._keys_are_due(max_age_s):
                 return
             self._asked_s = self._monotonic()
             status, told = self._call(f"{self.setup.room}/connector?after={quote(self.known.mark)}", None, {})
@@ -138,3 +144,22 @@ class Connector:
                 self._asked_s -= 0 if told["complete"] else self._follow_s
         finally:
             self._lock.release()
+
+    def _keys_are_due(self, max_age_s: float) -> bool:
+        return self._monotonic() - self._asked_s >= (max_age_s if self.known.keys else 0.5)
+
+    def _rules_are_due(self) -> bool:
+        every_s = RULES_EVERY_S if self.known.rules else self._follow_s
+        return bool(self.setup.rules_key) and self._monotonic() - self._asked_rules_s >= every_s
+
+    def _read_rules(self) -> None:
+        """Read the rules of the room. Whatever goes wrong: the last ones stay in use, and the log says so."""
+        url = f"{self.setup.room}/rules"
+        status, told = self._call(url, None, {"Authorization": f"Bearer {self.setup.rules_key}"})
+        try:
+            if status != 200:
+                raise ValueError(f"status {status}")
+            self.known = replace(self.known, rules=read_rules(told, self.setup.event, int(self._now())))
+        except ValueError as error:
+            kept = "the last ones stay in use" if self.known.rules else "everything but open_paths needs a pass"
+            log.warning("the rules at %s cannot be read (%s); %s", url, error, kept)

@@ -31,7 +31,8 @@ class DjangoConnector:
     def __call__(self, request: Any) -> Any:
         from django.http import HttpResponse
 
-        done = self.connector.handle(request.method, _target(request), headers_of(request.META))
+        address = request.META.get("REMOTE_ADDR", "")
+        done = self.connector.handle(request.method, _target(request), headers_of(request.META), address)
         answer = answer_of(done, self.connector.setup.room)
         if answer is None:
             request.frontrow_visit = done

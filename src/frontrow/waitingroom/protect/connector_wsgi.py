@@ -28,7 +28,7 @@ class WsgiConnector:
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         method = environ.get("REQUEST_METHOD", "GET")
-        done = self.connector.handle(method, wire_target(environ), headers_of(environ))
+        done = self.connector.handle(method, wire_target(environ), headers_of(environ), environ.get("REMOTE_ADDR", ""))
         answer = answer_of(done, self.connector.setup.room)
         if answer is not None:
             status, headers, body = answer
@@ -57,6 +57,6 @@ def wire_target(environ: Environ) -> str:
 
 def headers_of(environ: Environ) -> dict[str, str]:
     """The headers that a connector reads."""
-    names = ("accept", "cookie", "frontrow-pass", "origin", "sec-fetch-site")
+    names = ("accept", "cookie", "frontrow-pass", "origin", "sec-fetch-site", "frontrow-bypass", "user-agent")
     found = {name: environ.get(f"HTTP_{name.upper().replace('-', '_')}") for name in names}
     return {name: value for name, value in found.items() if value}

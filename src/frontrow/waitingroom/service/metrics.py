@@ -22,6 +22,7 @@ class RoomMetrics:
     counts: Mapping[str, int]
     streams: Mapping[str, Sized]
     harder: Mapping[str, int] = field(default_factory=dict)  # challenges with harder work, by reason
+    without_scripts: int = 0  # joins of forms that proved nothing
 
     def collect(self) -> Iterable[Metric]:
         """All metrics now, with those of the last state read of each room."""
@@ -39,6 +40,9 @@ class RoomMetrics:
         for reason in ("device", "network"):
             harder.add_metric([reason], self.harder.get(reason, 0))
         yield harder
+        plain = CounterMetricFamily("frontrow_room_joins_without_scripts", "Joins by form that needed no proof of work")
+        plain.add_metric([], self.without_scripts)
+        yield plain
         service = CounterMetricFamily("frontrow_room_service", "What the service did", labels=["what"])
         for name, count in sorted(self.room.counts.items()):
             service.add_metric([name], count)

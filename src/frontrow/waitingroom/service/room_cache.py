@@ -86,9 +86,9 @@ class CachedRoom:
         return not (state.active or state.knocking or self.heard or any(lane.waiting for lane in state.lanes))
 
     def is_busy(self) -> bool:
-        """Whether somebody who joins now has to wait: people wait already, or the room is not open."""
-        waits = any(last > lane.hi for last, lane in zip(self.issued, self.state.lanes, strict=True))
-        return waits or self.state.phase is not Phase.OPEN
+        """Whether somebody who joins now has to wait: more people come than the room admits, or it is not open. People
+        whom the next slide takes along do not make a room busy."""
+        return not self.has_no_line(joining=1)
 
     def update(self, state: RoomState) -> None:
         """Replace the state by a newer one. An older one is dropped: it was read before a slide that is known here, and

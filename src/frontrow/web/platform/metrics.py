@@ -43,7 +43,7 @@ def families(platform: Platform) -> list[Family]:
     parts = (_http, _gate, _seats, _money, _messages, _reports, _mails, _stores, _streams, _process)
     found = [family for part in parts for family in part(platform)]
     rooms = platform.endpoints.room
-    metrics = RoomMetrics(rooms.room, rooms.counts, rooms.streams, rooms.entry.harder)
+    metrics = RoomMetrics(rooms.room, rooms.counts, rooms.streams, rooms.entry.harder, rooms.entry.without_scripts)
     return [*found, *job_families(platform.server.telemetry.failures), *room_families(metrics)]
 
 

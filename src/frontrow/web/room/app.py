@@ -92,7 +92,9 @@ def _shared_handlers(endpoints: ShardedEndpoints, board: Board) -> list[HTTPRout
 
     @get("/metrics", operation_id="metrics", summary="Prometheus metrics")
     async def metrics() -> ASGIApp:
-        kind, body = room_metrics_page(RoomMetrics(rooms.room, rooms.counts, rooms.streams, rooms.entry.harder), board)
+        entry = rooms.entry
+        metrics = RoomMetrics(rooms.room, rooms.counts, rooms.streams, entry.harder, entry.without_scripts)
+        kind, body = room_metrics_page(metrics, board)
         return AnswerApp(EndpointResponse(200, b"content-type: " + kind.encode() + b"\r\n" + NO_STORE, body))
 
     @get("/healthz", operation_id="healthz", summary="Is this process serving its rooms?")

@@ -191,7 +191,9 @@ async def _counting(settings: RoomSettings, endpoints: RoomEndpoints, board: Boa
     if settings.workers == 1:
         yield
         return
-    metrics = RoomMetrics(endpoints.room, endpoints.counts, endpoints.streams, endpoints.entry.harder)
+    metrics = RoomMetrics(
+        endpoints.room, endpoints.counts, endpoints.streams, endpoints.entry.harder, endpoints.entry.without_scripts
+    )
     task = start_loop(functools.partial(write_room_counts, metrics, board), "shared counts")
     try:
         yield

@@ -118,6 +118,8 @@ F.onsubmit = async (e) => {
     for (let i = 400; i--;) {
       const r = await post("/join", key, { proof: await prove(), cnf, ...(code && { code }) }), n = M.ceil(r.after * (1 + M.random()));
       if (r.ok) { sessionStorage.removeItem("claim"); return location.reload(); }
+      // a provider's check began after this page was made: its widget comes with a new one
+      if (r.body.code === "human_check_failed" && !$("widget").innerHTML) return location.reload();
       bad(told(r.body) + (n ? " " + t("We try again in {n} s.", { n }) : ""));
       if (!n) return;
       await pause(n);

@@ -11,7 +11,7 @@ from typing import Final
 
 from frontrow.core.errors import InvalidInput
 
-HUMAN_CHECKS: Final = ("none", "altcha", "turnstile", "hcaptcha")
+HUMAN_CHECKS: Final = ("none", "altcha", "turnstile", "hcaptcha", "recaptcha")
 MAX_LANES: Final = 2  # the signed now-serving document of an event has room for two
 MAX_WEIGHT: Final = 1_000
 MAX_DEPTH: Final = 10**9

@@ -149,7 +149,7 @@ class RoomRulesGiven(msgspec.Struct, forbid_unknown_fields=True):
     depth_cap: Annotated[
         int, msgspec.Meta(ge=0, le=10**9, description="people above this number are sent away; 0: no limit")
     ] | (None) = None
-    human: Literal["none", "altcha", "turnstile", "hcaptcha"] | None = None
+    human: Literal["none", "altcha", "turnstile", "hcaptcha", "recaptcha"] | None = None
     one_place_per_person: bool | None = None
 
 

@@ -56,10 +56,15 @@ INSIDE = {
     "text": "This room has no shop behind it yet. Start it with --shop https://shop.example.org/ or set room.shop_url.",
 }
 URL_CHARS = "".join(set(string.punctuation) - set('"#<>\\'))
-CAPTCHA_HOSTS = {"turnstile": "https://challenges.cloudflare.com", "hcaptcha": "https://*.hcaptcha.com"}
+CAPTCHA_HOSTS = {  # kind -> what its widget loads, connects to and frames
+    "turnstile": "https://challenges.cloudflare.com",
+    "hcaptcha": "https://*.hcaptcha.com",
+    "recaptcha": "https://www.google.com/recaptcha/ https://www.gstatic.com/recaptcha/ https://recaptcha.google.com/recaptcha/",
+}
 CAPTCHA_WIDGETS = {  # kind -> its script and the class of its element
     "turnstile": ("https://challenges.cloudflare.com/turnstile/v0/api.js", "cf-turnstile"),
     "hcaptcha": ("https://js.hcaptcha.com/1/api.js", "h-captcha"),
+    "recaptcha": ("https://www.google.com/recaptcha/api.js", "g-recaptcha"),
 }
 
 
@@ -250,14 +255,14 @@ class RoomPages:
         facts |= {"eta": words("not known yet"), "rate": "–", "why": "", "refresh_s": 0}
         if status is not None:
             facts |= self._facts(status, event, self._joined_at(event, request), words)
-        human = self._entry.kind_of(event)
+        human, human_now = self._entry.kind_of(event), self._entry.kind_now(event)
         wish = read_wish(request.query.decode("latin-1")) or self._surroundings.default_wish(event)
         base = self.base(front or event)
         bound = self._bound_hash(event, request) if status is not None else ""
         fields = self._surroundings.fields(event, self.base(event), words)
         house = fields["house"]
         own_css = house.style.inline_css if house and house.style else ""
-        policy = self._policy(human, own_css, self._shop_of(wish, event), images=bool(house and house.logo))
+        policy = self._policy(human_now, own_css, self._shop_of(wish, event), images=bool(house and house.logo))
         body = self._page.render(
             facts,
             css=safe(self._css),
@@ -279,7 +284,8 @@ class RoomPages:
             next=self.next_url(wish, event),
             human=human,
             wish=wish,
-            captcha=CAPTCHA_WIDGETS.get(human),
+            needs_scripts=human_now in CAPTCHA_HOSTS,
+            captcha=CAPTCHA_WIDGETS.get(human_now),
             site_key=self._entry.site_key_of(event),
         )
         return EndpointResponse(http_status, HTML + NO_STORE + page_head(policy), body.encode())

@@ -55,7 +55,12 @@ class ClaimBody(msgspec.Struct, forbid_unknown_fields=True):
 
 _decode_join = msgspec.json.Decoder(JoinBody).decode
 _decode_claim = msgspec.json.Decoder(ClaimBody).decode
-_WIDGET_FIELDS = ("altcha", "cf-turnstile-response", "h-captcha-response")  # what the providers' widgets send
+_WIDGET_FIELDS = (
+    "altcha",
+    "cf-turnstile-response",
+    "h-captcha-response",
+    "g-recaptcha-response",
+)  # what the providers' widgets send
 NO_JOIN, NO_CLAIM = JoinBody(), ClaimBody()
 
 
@@ -151,7 +156,7 @@ class VisitorEndpoints:
             if body.person:
                 entry.count_person(f"{event}/{body.person}")
             key = idempotency_key(request)
-            human = entry.verify(event, body.proof, ip)
+            human = entry.verify(event, body.proof, ip, is_form=is_form(request))
             if human is None and (body is NO_JOIN or not (body.code or body.cnf or body.page)):
                 pending = PendingResponse(self._join_responses, event, request, body.person)
                 self._room.joins.join_into(event, pending, body.person, key)
@@ -167,7 +172,7 @@ class VisitorEndpoints:
             ip = self._context.client_ip(request)
             self._entry.count_ip(ip)
             person = await self._find_fan(event, request, identity)
-            human = self._entry.verify(event, body.proof, ip)
+            human = self._entry.verify(event, body.proof, ip, is_form=is_form(request))
             key = idempotency_key(request)
         except FrontrowError as error:
             return self._context.problem("join", error, request, event)
@@ -229,7 +234,7 @@ class VisitorEndpoints:
         lead to another site's shop; the room's page can."""
         room, config = self._room.cache.find(event), self._room.control.view(event).state.config
         if (
-            self._entry.kind_of(event) != "none"
+            self._entry.kind_now(event) != "none"
             or room.state.phase is not Phase.OPEN
             or self._pages.shop_is_elsewhere(event)
         ):

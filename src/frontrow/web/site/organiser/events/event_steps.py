@@ -46,6 +46,7 @@ HUMANS: Final = {
     "altcha": N_("A small proof of work in the browser"),
     "turnstile": N_("Cloudflare Turnstile"),
     "hcaptcha": N_("hCaptcha"),
+    "recaptcha": N_("reCAPTCHA"),
 }
 MEANWHILE: Final = N_(
     "Someone else changed this event in the meantime. Your changes are below: save again to keep them."
