@@ -235,7 +235,9 @@ class AdyenProvider:
         """Keep what a notice tells. Its payment is the one of Adyen's reference, if we know it, or of ours."""
         told = msgspec.json.decode(notice.told, type=AdyenWord)
         ref = await self._notes.ref_of(NAME, told.psp) or notice.ref
-        if notice.kind in KEPT and (await self._notes.notes_of(NAME, [ref]))[ref]:
+        known = AdyenObject(ref, (await self._notes.notes_of(NAME, [ref]))[ref])
+        is_foreign = bool(notice.account) and notice.account != known.account  # its reference was chosen there
+        if notice.kind in KEPT and known.made is not None and not is_foreign:
             note = ProviderNote(ref, f"notice:{notice.id}", notice.account, told.psp, notice.told, self._now())
             await self._notes.keep(NAME, note)
         return msgspec.structs.replace(notice, ref=ref)
