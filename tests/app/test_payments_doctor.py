@@ -4,6 +4,7 @@ Stripe's client talks to localstripe (a server of others' own), and what localst
 stand-in written from Stripe's documentation. Differences are planted into each.
 """
 
+import asyncio
 import contextlib
 import json
 from collections.abc import AsyncIterator
@@ -12,24 +13,42 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
+import httpx
 import msgspec
 import pytest
 import typer
+from aiohttp import web
 from typer.testing import CliRunner
 
+from frontrow.app.ledger_tools import opened_ledger
 from frontrow.app.payments_doctor import LIVE_KEY, examine, examine_payments
-from frontrow.boxoffice.adapters.payments.examinations import STRIPE_EVENTS, SimulatedExamination, StripeExamination
+from frontrow.boxoffice.adapters.ledger.migrate import migrate
+from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
+from frontrow.boxoffice.adapters.payments.adyen import AdyenProvider
+from frontrow.boxoffice.adapters.payments.adyen_access import AdyenAccess
+from frontrow.boxoffice.adapters.payments.examinations import (
+    STRIPE_EVENTS,
+    AdyenExamination,
+    SimulatedExamination,
+    StripeExamination,
+)
 from frontrow.boxoffice.adapters.payments.simulated import SIGNATURE, SimulatedProvider
+from frontrow.boxoffice.checkout.checkout import Checkout
 from frontrow.boxoffice.payments.model.provider_intents import Intent, IntentState, NewIntent, ProviderRefund
 from frontrow.boxoffice.payments.provider_checks import CHECKS
 from frontrow.cli.doctor import doctor
 from frontrow.core.errors import FrontrowError
-from frontrow.settings.deployment import StripeSettings
+from frontrow.settings.deployment import AdyenSettings, StripeSettings
+from frontrow.settings.platform import PlatformSettings
 from frontrow.shared.webhook_signature import check_signature
 from frontrow.testing.clock import ManualClock
 from tests.app.fit_settings import settings
 from tests.boxoffice.adapters.channels.stand_ins import Answer, StandIn
+from tests.boxoffice.checkout.till import open_till
 from tests.boxoffice.messages.receivers import HttpReceiver, http_receiver
+from tests.boxoffice.payments import adyen_server as adyen_module
+from tests.boxoffice.payments.adyen_server import HMAC_KEY, MERCHANT, AdyenServer, adyen_server, provider_of
+from tests.boxoffice.payments.adyen_server import KEY as ADYEN_KEY
 from tests.boxoffice.payments.stripe_cases import KEY, localstripe, stripe_case
 from tests.boxoffice.shop import NOW
 from tests.contracts.payment_provider import ProviderCase
@@ -249,3 +268,153 @@ def test_the_command_examines_the_demos_provider_and_exits_by_what_it_found(tmp_
     assert len(names) == len(CHECKS)
     assert run.exit_code == 1, "no server runs here, so the webhook's address does not answer"
     assert [one["check"] for one in found["findings"] if one["state"] == "fail"] == ["webhooks"]
+
+
+# Adyen.
+
+
+@contextlib.asynccontextmanager
+async def adyens_server(
+    adyen: AdyenServer, ledger: SqlLedger, clock: ManualClock, hmac_key: str = HMAC_KEY
+) -> AsyncIterator[str]:
+    """A server of ours that hears Adyen's webhooks, over HTTP, and keeps them in this ledger. Returns its address."""
+    provider = AdyenProvider(AdyenAccess(adyen.url, ADYEN_KEY, MERCHANT, hmac_key), ledger.provider_notes, clock)
+    hears = Checkout(ledger, provider, clock)
+
+    async def hear(request: web.Request) -> web.Response:
+        assert request.path == "/v1/webhooks/adyen"
+        try:
+            await hears.handle_webhook(await request.read(), dict(request.headers), "adyen")
+        except FrontrowError as error:
+            return web.Response(status=error.http_status)
+        return web.Response()
+
+    app = web.Application()
+    app.router.add_post("/{rest:.*}", hear)
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+
+    async def send() -> None:
+        """Adyen sends its notices there, each in its turn."""
+        async with httpx.AsyncClient() as client:
+            while True:  # until cancelled
+                while adyen.notices:
+                    await client.post(f"{url}/v1/webhooks/adyen", content=adyen.notices.pop(0))
+                await asyncio.sleep(0.01)
+
+    sending = asyncio.create_task(send())
+    try:
+        yield url
+    finally:
+        sending.cancel()
+        await asyncio.gather(sending, return_exceptions=True)
+        await runner.cleanup()
+        await provider.aclose()
+
+
+def adyen_settings(tmp_path: Path, api: str, public_url: str = "http://127.0.0.1:1") -> PlatformSettings:
+    given = settings(tmp_path)
+    return replace(
+        given,
+        stripe=StripeSettings(),
+        adyen=AdyenSettings(api, ADYEN_KEY, MERCHANT, HMAC_KEY),
+        server=replace(given.server, public_url=public_url, demo=False),
+    )
+
+
+def all_is_ended(adyen: AdyenServer) -> bool:
+    """Nothing stays reserved, and all that was taken went back."""
+    return bool(adyen.payments) and all(
+        not one.is_reserved and one.captured == one.refunded for one in adyen.payments.values()
+    )
+
+
+async def test_adyen_keeps_every_promise_by_its_webhooks_and_nothing_is_left(tmp_path: Path) -> None:
+    async with adyen_server() as adyen, open_till(tmp_path) as till:
+        async with adyens_server(adyen, till.ledger, till.clock) as url:
+            provider = provider_of(adyen, till.ledger, till.clock)
+            about = AdyenExamination(AdyenAccess(adyen.url, ADYEN_KEY, MERCHANT, HMAC_KEY))
+            found = await examine(provider, about, url, till.clock)
+            await provider.aclose()
+        assert said(found, "payments", "fail") == []
+        assert said(found, "payments", "warn") == []
+        assert len(said(found, "payments", "ok")) == len(CHECKS)
+        assert said(found, "webhooks", "fail") == []
+        assert len(said(found, "webhooks", "ok")) == 1
+        assert all_is_ended(adyen)
+
+
+async def test_adyens_wrongly_signed_webhooks_are_told(tmp_path: Path) -> None:
+    async with adyen_server() as adyen, open_till(tmp_path) as till:
+        about = AdyenExamination(AdyenAccess(adyen.url, ADYEN_KEY, MERCHANT, HMAC_KEY))
+        async with adyens_server(adyen, till.ledger, till.clock, "AB" * 32) as url:
+            provider = provider_of(adyen, till.ledger, till.clock)
+            found = await examine(provider, about, url, till.clock, notice_s=0.5)
+            await provider.aclose()
+        assert "another webhook secret" in said(found, "webhooks", "fail")[0]
+        assert any("no notice said" in one for one in said(found, "payments", "fail"))
+        assert said(found, "payments", "warn"), "what may be left is named"
+
+
+@pytest.mark.parametrize(
+    ("fault", "named"),
+    [
+        ("AUTHORISATION", "a declined card says why: a payment with a declined card is"),
+        ("sessions", "an unexpected refusal"),
+    ],
+)
+async def test_a_difference_of_adyen_is_named_and_what_was_made_is_ended(
+    tmp_path: Path, fault: str, named: str
+) -> None:
+    async with adyen_server() as adyen, open_till(tmp_path) as till:
+        if fault == "sessions":
+            adyen.merchants = {"SomebodyElse"}
+        else:
+            adyen_module.REFUSED.pop("declined")
+        try:
+            async with adyens_server(adyen, till.ledger, till.clock) as url:
+                provider = provider_of(adyen, till.ledger, till.clock)
+                about = AdyenExamination(AdyenAccess(adyen.url, ADYEN_KEY, MERCHANT, HMAC_KEY))
+                found = await examine(provider, about, url, till.clock)
+                await provider.aclose()
+        finally:
+            adyen_module.REFUSED["declined"] = "Refused"
+        assert any(named in one for one in said(found, "payments", "fail")), found
+        assert all_is_ended(adyen) or fault == "sessions"
+
+
+@pytest.mark.parametrize(
+    "api",
+    [
+        "https://1797a841fbb37ca7-AdyenDemo-checkout-live.adyenpayments.com/checkout/v71",
+        "https://checkout-live.adyen.com/v71",
+        "https://checkout-test.adyen.com.evil.example/v71",
+    ],
+)
+async def test_an_address_of_adyen_that_is_not_its_test_address_is_refused_before_any_call(
+    tmp_path: Path, api: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def no_call(*args: object, **kwargs: object) -> object:
+        raise AssertionError("something was called")
+
+    monkeypatch.setattr(httpx.AsyncClient, "request", no_call)
+    monkeypatch.setattr(httpx.AsyncClient, "post", no_call)
+    (found,) = await examine_payments(adyen_settings(tmp_path, api))
+    assert (found.state, LIVE_KEY in found.says) == ("fail", True)
+    assert ADYEN_KEY not in repr(found)
+
+
+async def test_the_settings_of_adyen_are_examined_with_the_servers_own_ledger(tmp_path: Path) -> None:
+    async with adyen_server() as adyen:
+        given = adyen_settings(tmp_path, adyen.url)
+        migrate(given.deployment.ledger_url)
+        async with (
+            opened_ledger(given.deployment.ledger_url) as ledger,
+            adyens_server(adyen, ledger, ManualClock(NOW)) as url,
+        ):
+            found = await examine_payments(adyen_settings(tmp_path, adyen.url, url))
+        assert said(found, "payments", "fail") == []
+        assert len(said(found, "payments", "ok")) == len(CHECKS)
+        assert all_is_ended(adyen)

@@ -117,6 +117,14 @@ REFUND_FAILED = LogLine(
 REFUND_MOOT = LogLine(
     "refund_moot", "money", "refund_id booking_id", "There is nothing to give back: no money was taken."
 )
+NOTICE_FOREIGN = LogLine(
+    "notice_foreign",
+    "money",
+    "payment_id account kind",
+    "A notice of one account names a payment of another one. Nothing is done: whoever has an account chooses the "
+    "references of its payments.",
+    level=logging.WARNING,
+)
 DISPUTE_OPENED = LogLine(
     "dispute_opened",
     "money",

@@ -171,6 +171,10 @@ class AdyenServer:
     def _pay(self, asked: dict[str, Any]) -> Any:
         method = asked["paymentMethod"]
         card = method.get("storedPaymentMethodId", "")
+        if "encryptedCardNumber" in method:  # of the test environment; the holder's name decides what happens
+            assert method["encryptedCardNumber"] == "test_4111111111111111"
+            assert "shopperReference" not in asked
+            card = {"DECLINED": "declined"}.get(method.get("holderName", ""), "visa")
         kind = "visa" if method["type"] == "scheme" else method["type"]
         payment = self._made(asked["merchantAccount"], asked["reference"], asked["amount"], kind, card)
         if card == "3ds" or method["type"] != "scheme":

@@ -389,3 +389,22 @@ async def test_a_refused_key_loses_nothing_and_says_why(sale: Sale) -> None:
     sale.adyen.revoked.clear()
     await sale.settle(for_s=120)
     assert await sale.assert_money(hold.booking_id) is BookingState.REFUNDED
+
+
+@pytest.mark.parametrize("order", ["in order", "reordered", "doubled", "late"])
+async def test_two_ideal_payments_of_one_booking_are_one_ticket_and_one_charge(sale: Sale, order: str) -> None:
+    """The fan left the bank's page, began again, and paid on both pages."""
+    hold = await sale.till.hold()
+    first = await sale.checkout.pay(hold.booking_id, hold.fence, "ideal")
+    await sale.checkout.step_back(hold.booking_id, hold.fence)
+    second = await sale.checkout.pay(hold.booking_id, hold.fence, "ideal")
+    assert first.action_url != second.action_url
+    for url in (first.action_url, second.action_url):
+        sale.adyen.answer_redirect(url)
+    assert sum(one.captured for one in sale.adyen.payments.values()) == 2 * 5000, "the bank took both"
+    await sale.settle(order, for_s=120)
+    await sale.reconciler.run()
+    await sale.settle(for_s=60)
+    assert await sale.assert_money(hold.booking_id) is BookingState.CONFIRMED
+    report = await sale.reconciler.run()
+    assert (report.problems, report.difference_minor) == ([], {})

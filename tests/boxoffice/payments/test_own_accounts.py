@@ -19,6 +19,8 @@ from frontrow.boxoffice.checkout.reconciliation import Reconciler
 from frontrow.boxoffice.events.model.event_changes import Editor
 from frontrow.boxoffice.holds.model.bookings import BookingState
 from frontrow.boxoffice.holds.model.holds import NewHold, PlacedHold
+from frontrow.boxoffice.payments.disputes import Disputes
+from frontrow.boxoffice.payments.model.disputes import BookingDisputed
 from frontrow.boxoffice.payments.model.payment_accounts import AccountState, PaymentAccount, SellerCannotBePaid
 from frontrow.boxoffice.payments.model.provider_intents import Intent, NewIntent, ProviderNotCalled
 from frontrow.boxoffice.payments.open_providers import OpenProviders
@@ -31,7 +33,15 @@ from frontrow.cli.organiser import app as organiser_app
 from frontrow.core.errors import InvalidInput, Refused
 from frontrow.shared.webhook_signature import sign
 from tests.boxoffice.checkout.till import ISSUER, Till, open_till
-from tests.boxoffice.payments.adyen_server import HMAC_KEY, KEY, MERCHANT, AdyenServer, adyen_server, provider_of
+from tests.boxoffice.payments.adyen_server import (
+    HMAC_KEY,
+    KEY,
+    MERCHANT,
+    AdyenServer,
+    adyen_server,
+    notice_body,
+    provider_of,
+)
 from tests.boxoffice.payments.stripe_connect_server import StripeConnect, stripe_connect
 from tests.boxoffice.shop import shop_event
 
@@ -48,7 +58,10 @@ class Shop:
         self.provider = provider_of(adyen, till.ledger, till.clock)
         self.providers = OpenProviders(self.provider)
         self.accounts = PaymentAccounts(till.ledger, self.providers, till.clock)
-        self.checkout = Checkout(till.ledger, self.providers, till.clock, issuer=ISSUER, payees=self.accounts)
+        listeners = [Disputes(till.ledger, till.clock)]
+        self.checkout = Checkout(
+            till.ledger, self.providers, till.clock, issuer=ISSUER, payees=self.accounts, listeners=listeners
+        )
         self.refunds = Refunds(till.ledger, self.providers, till.clock)
         self.reconciler = Reconciler(
             till.ledger, self.providers, till.clock, self.checkout.driver, payees=self.accounts
@@ -363,3 +376,64 @@ async def test_an_organiser_opens_an_account_at_stripe_and_is_paid_there(
         assert (report.problems, report.difference_minor, report.wrong_accounts) == ([], {}, [])
         assert report.accounts["stripe"].provider_minor == {"EUR": 5000}
         await stripe.aclose()
+
+
+async def dispute(shop: Shop, hold: PlacedHold, code: str, merchant: str) -> None:
+    """What Adyen tells of a chargeback of this booking's payment, on this merchant account."""
+    payment = await shop.till.driver_payment(hold.booking_id)
+    (psp,) = [one.psp for one in shop.adyen.payments.values() if one.reference == payment.ref]
+    amount = {"value": payment.amount_minor, "currency": "EUR"}
+    body = notice_body(code, "CB1", merchant, payment.ref, amount, original=psp, reason="fraud")
+    await shop.checkout.handle_webhook(body, {}, "adyen")
+
+
+async def test_a_dispute_of_an_organisers_own_account_stops_its_refunds_and_nobody_elses(shop: Shop) -> None:
+    """Also after the organiser has another account; what is won goes back from where the charge was."""
+    hall, club = await shop.sell(HALL, 1), await shop.sell(CLUB, 1)
+    await dispute(shop, hall, "CHARGEBACK", "HallECOM")
+    await shop.accounts.put(Editor("operator", "org_hall"), "adyen", "NewHallECOM", 0)
+    later = await shop.sell(HALL, 2)
+    with pytest.raises(BookingDisputed):
+        await shop.refunds.refund(hall.booking_id, hall.fence)
+    for other in (club, later):
+        await shop.refunds.refund(other.booking_id, other.fence)
+    await shop.settle()
+    assert (shop.at("HallECOM"), shop.at("ClubECOM"), shop.at("NewHallECOM")) == ((1999, 0), (1999, 1999), (1999, 1999))
+    ledger = shop.till.ledger.payments
+    assert [one.booking_id for one in await ledger.disputes("org_hall", "", 10)] == [hall.booking_id]
+    assert await ledger.disputes("org_club", "", 10) == []
+    report = await shop.reconciler.run()
+    assert (report.problems, report.difference_minor, report.wrong_accounts) == ([], {}, [])
+    assert report.disputed_minor == {"EUR": 1999}
+    await dispute(shop, hall, "CHARGEBACK_REVERSED", "HallECOM")
+    await shop.refunds.refund(hall.booking_id, hall.fence)
+    await shop.settle()
+    assert (shop.at("HallECOM"), shop.at("NewHallECOM")) == ((1999, 1999), (1999, 1999))
+
+
+async def test_a_lost_dispute_lies_on_the_account_that_took_the_money(shop: Shop) -> None:
+    hall = await shop.sell(HALL, 1)
+    for code in ("CHARGEBACK", "SECOND_CHARGEBACK"):
+        await dispute(shop, hall, code, "HallECOM")
+    with pytest.raises(BookingDisputed, match="took this money back"):
+        await shop.refunds.refund(hall.booking_id, hall.fence)
+    await shop.settle()
+    report = await shop.reconciler.run()
+    assert report.lost_minor == {"EUR": 1999}
+    assert shop.at("HallECOM") == (1999, 0)
+
+
+async def test_one_organisers_account_cannot_dispute_or_pay_what_another_one_sells(shop: Shop) -> None:
+    """Whoever has a merchant account chooses the references of its payments, also those of somebody else."""
+    sold = await shop.sell(HALL, 1)
+    await dispute(shop, sold, "CHARGEBACK", "ClubECOM")
+    assert await shop.till.ledger.payments.disputes_of(sold.booking_id) == []
+    hold = await shop.hold(HALL, 2)
+    await shop.checkout.pay(hold.booking_id, hold.fence, "ideal")
+    payment = await shop.till.driver_payment(hold.booking_id)
+    amount = {"value": payment.amount_minor, "currency": "EUR"}
+    paid = notice_body("AUTHORISATION", "PSPCLUB", "ClubECOM", payment.ref, amount, method="ideal")
+    await shop.checkout.handle_webhook(paid, {}, "adyen")
+    shop.till.clock.advance(30)
+    await shop.checkout.work()
+    assert (await shop.till.booking(hold.booking_id)).state is BookingState.PAYING

@@ -466,3 +466,47 @@ async def test_a_void_whose_result_comes_later_is_awaited(later: tuple[Till, Lat
     await till.settle(for_s=60)
     assert (await till.driver_payment(hold.booking_id)).state is PaymentState.VOIDED
     await assert_money(till, at_rest=True)
+
+
+@pytest.mark.parametrize("first_pays", ["before the second", "after the second", "after both are told"])
+@pytest.mark.parametrize("noticed", [True, False])
+async def test_who_pays_twice_at_the_bank_for_one_booking_has_one_ticket_and_one_charge(
+    till: Till, first_pays: str, noticed: bool
+) -> None:
+    """The fan went back, began iDEAL again, and the bank takes both payments."""
+    hold = await till.hold()
+    first = await till.checkout.pay(hold.booking_id, hold.fence, "ideal")
+    await till.checkout.step_back(hold.booking_id, hold.fence)
+    second = await till.checkout.pay(hold.booking_id, hold.fence, "ideal")
+    assert first.payment is not None
+    assert second.payment is not None
+    assert first.payment.ref != second.payment.ref
+    heard = len(till.provider.notices)
+
+    async def hear() -> None:
+        nonlocal heard
+        new, heard = list(till.provider.notices)[heard:], len(till.provider.notices)
+        for one in new if noticed else []:
+            await till.checkout.handle_webhook(*one)
+
+    if first_pays == "before the second":
+        pay_although_void(till.provider, first.payment.ref)
+        await hear()
+    till.provider.finish_action(second.payment.ref)
+    if first_pays == "after both are told":
+        await hear()
+        await till.settle(for_s=60)
+    if first_pays != "before the second":
+        pay_although_void(till.provider, first.payment.ref)
+    await hear()
+    await till.settle(for_s=60)
+    await till.reconciler.run()  # finds it where no notice came
+    await till.settle(for_s=60)
+    assert (await till.booking(hold.booking_id)).state is BookingState.CONFIRMED
+    (back,) = till.provider.refunds.values()
+    assert (back["payment_intent"], back["amount"]) == (first.payment.ref, 5000)
+    assert (await till.driver_payment(hold.booking_id)).id == second.payment.id
+    assert await told(till, LatePaymentReturned) <= 1
+    report = await till.reconciler.run()
+    assert (report.problems, report.difference_minor) == ([], {})
+    await assert_money(till, at_rest=True)

@@ -130,15 +130,16 @@ def test_only_a_transfer_that_holds_seats_for_days_and_has_not_come_is_reminded_
     state: PaymentState, of_booking: BookingState, end_us: int, step: PaymentStep
 ) -> None:
     to = TransferDetails("DE02", "FR-1")
+    now_us, end_us = NOW_US + 10**15, end_us + 10**15  # longer after the epoch than anybody waits
     began_us = end_us - 5 * 86_400 * 1_000_000
     payment = Payment("pay_1", "bkg_1", 1, "s", 5000, "EUR", state, transfer=to, agreed_at_us=began_us)
     ordered = replace(booking(of_booking, end_us), payment_begun_at_us=began_us)
-    is_due = state is PaymentState.PROCESSING and of_booking is BookingState.PAYING and end_us > NOW_US
-    assert next_step(ordered, payment, NOW_US) is (PaymentStep.REMIND if is_due else step)
-    assert next_step(ordered, replace(payment, reminded_at_us=1), NOW_US) is step
-    assert next_step(ordered, replace(payment, transfer=None), NOW_US) is step
-    assert next_step(replace(ordered, payment_begun_at_us=NOW_US), payment, NOW_US) is step, "a usual hold"
-    assert next_step(ordered, payment, NOW_US, superseded=True) is not PaymentStep.REMIND
+    is_due = state is PaymentState.PROCESSING and of_booking is BookingState.PAYING and end_us > now_us
+    assert next_step(ordered, payment, now_us) is (PaymentStep.REMIND if is_due else step)
+    assert next_step(ordered, replace(payment, reminded_at_us=1), now_us) is step
+    assert next_step(ordered, replace(payment, transfer=None), now_us) is step
+    assert next_step(replace(ordered, payment_begun_at_us=now_us), payment, now_us) is step, "a usual hold"
+    assert next_step(ordered, payment, now_us, superseded=True) is not PaymentStep.REMIND
 
 
 @pytest.mark.parametrize(("days", "before_s"), [(1, 43_200), (3, 129_600), (5, 172_800), (14, 172_800)])

@@ -1,19 +1,22 @@
 """Refunds, cancellation of a whole event, and the reconciler (B12, N4)."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.adapters.payments.simulated import Fault
 from frontrow.boxoffice.events.model.events import EventStatus
 from frontrow.boxoffice.facts.model import BookingPartlyRefunded, BookingRefunded, PaymentDeclined, RefundPaid
 from frontrow.boxoffice.holds.model.bookings import BookingState, MoveRefused, SeatsNotInBooking
 from frontrow.boxoffice.refunds.model.refund_policy import RefundPolicy
 from frontrow.boxoffice.refunds.model.refund_rules import RefundRefused
-from frontrow.boxoffice.refunds.model.refunds import RefundState
+from frontrow.boxoffice.refunds.model.refunds import Refund, RefundState
+from frontrow.boxoffice.refunds.refunds import Refunds
 from tests.boxoffice.checkout.till import EVENT, Till, assert_money, open_till
 from tests.boxoffice.shop import shop_event
 
@@ -78,6 +81,54 @@ async def test_sixty_refunds_of_one_seat_pay_once(till: Till) -> None:
     await till.settle()
     assert [r["amount"] for r in till.provider.refunds.values()] == [5000]
     await assert_money(till, at_rest=True)
+
+
+class ReadsBefore:
+    """A ledger at which somebody else does something right after the first read of a booking's refunds."""
+
+    def __init__(self, ledger: SqlLedger, does: Callable[[], Awaitable[object]]) -> None:
+        self._ledger, self._does, self._was_read = ledger, does, False
+
+    @property
+    def payments(self) -> "ReadsBefore":
+        return self
+
+    async def refunds_of(self, booking_id: str) -> list[Refund]:
+        found = await self._ledger.payments.refunds_of(booking_id)
+        if not self._was_read:
+            self._was_read = True
+            await self._does()
+        return found
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._ledger, name, None) or getattr(self._ledger.payments, name)
+
+
+@pytest.mark.parametrize("seats", [[1], [1, 2]], ids=["some", "all"])
+async def test_the_second_of_two_equal_refunds_at_once_gets_the_first(till: Till, seats: list[int]) -> None:
+    """N4: a double click. The other request is written between the reads of this one."""
+    booking_id, fence = await sold(till, 1, 2)
+
+    async def first() -> None:
+        await till.refunds.refund(booking_id, fence, seats)
+
+    second = Refunds(ReadsBefore(till.ledger, first), till.guarded, till.clock)  # type: ignore[arg-type]
+    answer = await second.refund(booking_id, fence, seats)
+    assert [answer.id] == [one.id for one in await till.ledger.payments.refunds_of(booking_id)]
+    await till.settle()
+    assert [one["amount"] for one in till.provider.refunds.values()] == [5000 * len(seats)]
+    await assert_money(till, at_rest=True)
+
+
+async def test_seats_that_the_booking_never_had_are_refused_also_when_another_refund_comes_between(till: Till) -> None:
+    booking_id, fence = await sold(till, 1, 2)
+
+    async def other() -> None:
+        await till.refunds.refund(booking_id, fence, [1])
+
+    late = Refunds(ReadsBefore(till.ledger, other), till.guarded, till.clock)  # type: ignore[arg-type]
+    with pytest.raises(SeatsNotInBooking):
+        await late.refund(booking_id, fence, [1, 9])
 
 
 async def test_window_and_fee_are_data_on_the_event_and_the_organiser_overrides(till: Till) -> None:

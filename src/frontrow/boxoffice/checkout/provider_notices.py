@@ -20,6 +20,7 @@ from frontrow.boxoffice.payments.provider_calls import ProviderCalls
 from frontrow.boxoffice.refunds.payouts import RefundPayouts
 from frontrow.core.clock import Clock
 from frontrow.core.errors import NotFound
+from frontrow.shared.log_lines import NOTICE_FOREIGN
 
 FOR_LISTENERS: Final = DISPUTES | {NoticeKind.ACCOUNT_CHANGED}
 
@@ -53,6 +54,10 @@ class ProviderNotices:
         if isinstance(found, RemembersNotices):
             notice = await found.remember(notice)
         payment = await self._ledger.payments.payment_by_ref(provider, notice.ref)
+        if payment is not None and notice.account and notice.account != payment.account:
+            # Who has an account chooses the references there, also one of somebody else's payment.
+            NOTICE_FOREIGN(payment_id=payment.id, account=notice.account, kind=notice.kind.value)
+            return False
         if notice.kind in FOR_LISTENERS:
             for listener in self._listeners:
                 await listener.heard(provider, notice, payment)

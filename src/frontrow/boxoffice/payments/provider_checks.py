@@ -5,6 +5,7 @@ afterwards: voided, or refunded where it was captured. tests/contracts/payment_p
 adapters.
 """
 
+import asyncio
 import itertools
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
@@ -17,6 +18,12 @@ from frontrow.boxoffice.payments.ports import PaymentProvider
 from frontrow.core.errors import FrontrowError
 
 AMOUNT_MINOR: Final = 1_234
+NOTICE_S: Final = 30.0
+LOOK_EVERY_S: Final = 0.5
+NO_NOTICE: Final = (
+    "no notice said in time what became of it; does a server run, and does the provider send its webhooks there with "
+    "this secret?"
+)
 MAX_PAGES: Final = 20
 PAGE: Final = 100
 
@@ -37,8 +44,18 @@ class TestPayments:
 
     __test__ = False  # no test of pytest's
 
-    def __init__(self, provider: PaymentProvider, cards: Mapping[str, str], currency: str, since_us: int) -> None:
+    def __init__(
+        self,
+        provider: PaymentProvider,
+        cards: Mapping[str, str],
+        currency: str,
+        since_us: int,
+        *,
+        notice_s: float = NOTICE_S,
+    ) -> None:
+        """`notice_s`: how long a provider may take to tell what became of a request that it has accepted."""
         self.provider, self.cards, self.currency, self.since_us = provider, cards, currency, since_us
+        self._notice_s = notice_s
         self._run, self._numbers = secrets.token_hex(6), itertools.count(1)
         self.made: list[str] = []
 
@@ -58,7 +75,20 @@ class TestPayments:
 
     async def captured(self) -> Intent:
         held = await self.authorised()
-        return await self.provider.capture(held.ref, f"{held.ref}:capture:1")
+        return await self.decided(await self.provider.capture(held.ref, f"{held.ref}:capture:1"))
+
+    async def decided(self, answer: Intent) -> Intent:
+        """The result of a request that was only accepted: the provider tells it later, by a notice."""
+        pauses = int(self._notice_s / LOOK_EVERY_S)
+        for _ in range(pauses if answer.state is IntentState.PROCESSING else 0):
+            await asyncio.sleep(LOOK_EVERY_S)
+            answer = await self.provider.read(answer.ref)
+            if answer.state is not IntentState.PROCESSING:
+                break
+        if answer.state is IntentState.PROCESSING:
+            self._notice_s = 0.0  # if one did not come, the next ones are not waited for
+            raise Difference(NO_NOTICE)
+        return answer
 
     async def end(self) -> list[str]:
         """Void or refund all that was made. Returns what is left, with the reason."""
@@ -71,9 +101,11 @@ class TestPayments:
                     if rest:
                         await self.provider.refund(ref, rest, f"rfd_{ref}_end", f"{ref}:end")
                 elif found.state is not IntentState.VOID:
-                    await self.provider.void(ref, f"{ref}:end")
+                    await self.decided(await self.provider.void(ref, f"{ref}:end"))
             except FrontrowError as error:
                 left.append(f"{ref}: {error.message}")
+            except Difference as error:
+                left.append(f"{ref}: {error}")
         self.made.clear()
         return left
 
@@ -119,7 +151,7 @@ async def a_repeated_key_is_the_same_call(pay: TestPayments) -> None:
 async def money_is_reserved_and_then_taken_once(pay: TestPayments) -> None:
     held = await pay.authorised()
     expect((held.state, held.captured_minor), (IntentState.AUTHORISED, 0), "an authorised payment")
-    taken = await pay.provider.capture(held.ref, f"{held.ref}:capture:1")
+    taken = await pay.decided(await pay.provider.capture(held.ref, f"{held.ref}:capture:1"))
     expect((taken.state, taken.captured_minor), (IntentState.CAPTURED, AMOUNT_MINOR), "a captured payment")
     again = await pay.provider.capture(held.ref, f"{held.ref}:capture:1")
     expect(again.captured_minor, AMOUNT_MINOR, "what a repeated capture took")
@@ -128,7 +160,8 @@ async def money_is_reserved_and_then_taken_once(pay: TestPayments) -> None:
 
 async def a_void_is_for_ever(pay: TestPayments) -> None:
     held = await pay.authorised()
-    expect((await pay.provider.void(held.ref, f"{held.ref}:void:1")).state, IntentState.VOID, "a voided payment")
+    voided = await pay.decided(await pay.provider.void(held.ref, f"{held.ref}:void:1"))
+    expect(voided.state, IntentState.VOID, "a voided payment")
     again = await pay.provider.void(held.ref, f"{held.ref}:void:2")
     expect(again.state, IntentState.VOID, "a payment that was voided twice")
     await expect_refusal(pay.provider.capture(held.ref, f"{held.ref}:capture:1"), "a capture after a void")

@@ -63,6 +63,7 @@ CONNECTIONS: Final = 1_000
 MAX_KEY_CHARS: Final = 64
 SESSION_LASTS: Final = timedelta(hours=1)
 NAME: Final = "adyen"
+TEST_CARD: Final = "test_"  # in Adyen's test environment, the number of a test card with this before it is a card
 # Currencies whose minor units Adyen counts in another way than ISO 4217; nothing is guessed with money.
 OTHER_UNITS: Final = frozenset({"CLP", "CVE", "IDR", "ISK"})
 
@@ -116,7 +117,8 @@ class AdyenProvider:
             raise ProviderRefused(f"{new.amount_minor} {new.currency} cannot be paid with {names}", "unsupported_price")
 
     async def authorise(self, ref: str, method: str, key: str, return_url: str = "") -> Intent:
-        """`hosted` leads to Adyen's page, a method of ours to its bank's, `SHOPPER/ID` is a stored card."""
+        """`hosted` leads to Adyen's page, a method of ours to its bank's, `SHOPPER/ID` is a stored card. At the test
+        address `test_NUMBER` is a test card, `test_NUMBER/DECLINED` one that is declined."""
         found = await self._find(ref)
         intent = found.intent()
         if method == HOSTED and found.session is not None:
@@ -133,12 +135,12 @@ class AdyenProvider:
             "amount": {"value": found.made.amount, "currency": found.made.currency},
             "reference": ref,
             "returnUrl": return_url or "https://localhost/",
-            "paymentMethod": _payment_method(method),
+            "paymentMethod": self._payment_method(method),
             "metadata": {"booking": found.made.booking, "attempt": str(found.made.attempt)},
         }
         if TYPES.get(method) not in AT_ONCE:
             body["additionalData"] = {"manualCapture": "true"}
-        if method in TYPES:
+        if method in TYPES or self._is_test_card(method):
             body["channel"] = "Web"
         else:
             body |= {
@@ -148,6 +150,19 @@ class AdyenProvider:
             }
         await self._keep_result(ref, await self._post("/payments", body, key), key, TYPES.get(method, ""))
         return (await self._find(ref)).intent()
+
+    def _is_test_card(self, method: str) -> bool:
+        return method.startswith(TEST_CARD) and self._access.is_test
+
+    def _payment_method(self, method: str) -> dict[str, str]:
+        if method in TYPES:
+            return {"type": TYPES[method]}
+        if self._is_test_card(method):
+            number, _, holder = method.partition("/")
+            ends = {"encryptedExpiryMonth": "test_03", "encryptedExpiryYear": "test_2030"}
+            card = {"type": "scheme", "encryptedCardNumber": number, **ends, "encryptedSecurityCode": "test_737"}
+            return card | ({"holderName": holder} if holder else {})
+        return {"type": "scheme", "storedPaymentMethodId": method.partition("/")[2] or method}
 
     async def capture(self, ref: str, key: str) -> Intent:
         """`processing` means that Adyen has received the request; a notice says what became of it."""
@@ -220,7 +235,9 @@ class AdyenProvider:
         """Keep what a notice tells. Its payment is the one of Adyen's reference, if we know it, or of ours."""
         told = msgspec.json.decode(notice.told, type=AdyenWord)
         ref = await self._notes.ref_of(NAME, told.psp) or notice.ref
-        if notice.kind in KEPT and (await self._notes.notes_of(NAME, [ref]))[ref]:
+        known = AdyenObject(ref, (await self._notes.notes_of(NAME, [ref]))[ref])
+        is_foreign = bool(notice.account) and notice.account != known.account  # its reference was chosen there
+        if notice.kind in KEPT and known.made is not None and not is_foreign:
             note = ProviderNote(ref, f"notice:{notice.id}", notice.account, told.psp, notice.told, self._now())
             await self._notes.keep(NAME, note)
         return msgspec.structs.replace(notice, ref=ref)
@@ -374,9 +391,3 @@ def _ref_of(key: str) -> str:
     """Our reference for the payment that is created under this key: at most 80 characters, no colons."""
     ref = key.replace(":", "-")
     return ref if len(ref) <= 80 else hashlib.sha256(key.encode()).hexdigest()
-
-
-def _payment_method(method: str) -> dict[str, str]:
-    if method in TYPES:
-        return {"type": TYPES[method]}
-    return {"type": "scheme", "storedPaymentMethodId": method.partition("/")[2] or method}

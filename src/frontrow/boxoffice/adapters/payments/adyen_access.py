@@ -8,7 +8,8 @@ from frontrow.core.errors import ConfigError
 
 HMAC_KEY: Final = re.compile(r"[0-9A-Fa-f]{64}")
 LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
-EXAMPLE: Final = "https://checkout-test.adyen.com/v71"
+TEST_HOST: Final = "checkout-test.adyen.com"
+EXAMPLE: Final = f"https://{TEST_HOST}/v71"
 
 
 class AdyenAccess(NamedTuple):
@@ -18,6 +19,15 @@ class AdyenAccess(NamedTuple):
     key: str = ""
     merchant_account: str = ""
     hmac_key: str = ""
+
+    @property
+    def is_test(self) -> bool:
+        """Whether payments there move no real money. An address that is not known to be one of tests is live."""
+        try:
+            host = urlsplit(self.api).hostname
+        except ValueError:
+            return False
+        return host == TEST_HOST or host in LOOPBACK
 
     def check(self) -> None:
         """Refuse what cannot work, in one sentence that names the setting."""

@@ -97,6 +97,13 @@ def sign_text(text: str, hmac_key: str) -> str:
     return base64.b64encode(hmac.digest(bytes.fromhex(hmac_key), text.encode(), hashlib.sha256)).decode()
 
 
+def signed_webhook(merchant_account: str, reference: str, hmac_key: str) -> bytes:
+    """A standard webhook about nothing of ours, as Adyen signs it."""
+    item = _Item(reference, merchant_account, "REPORT_AVAILABLE", "true", amount=_Amount(0, "EUR"))
+    item.additional_data = _More(sign_text(item.signed_text(), hmac_key))
+    return msgspec.json.encode(_Webhook([_Wrapper(item)]))
+
+
 def read_webhook(body: bytes, hmac_key: str, own_account: str) -> Notice:
     """The notice in a standard webhook. `Unauthorised` if it is not signed with our key.
 

@@ -10,6 +10,8 @@ from typing import Any, Final, Protocol, cast, runtime_checkable
 import httpx
 import msgspec
 
+from frontrow.boxoffice.adapters.payments.adyen_access import AdyenAccess
+from frontrow.boxoffice.adapters.payments.adyen_webhooks import signed_webhook
 from frontrow.boxoffice.adapters.payments.simulated import SIGNATURE as SIMULATED_SIGNATURE
 from frontrow.boxoffice.adapters.payments.simulated import SimulatedProvider
 from frontrow.boxoffice.payments.model.provider_intents import ProviderUnknown
@@ -25,6 +27,12 @@ STRIPE_CARDS: Final = {
     "visa": "pm_card_visa",
     "declined": "pm_card_chargeDeclined",
     "action": "pm_card_authenticationRequired",
+}
+# `hosted` is Adyen's own page, where a fan has something to do
+ADYEN_CARDS: Final = {
+    "visa": "test_4111111111111111",
+    "declined": "test_4111111111111111/DECLINED",
+    "action": "hosted",
 }
 # what the checkout hears; `*` has them all
 STRIPE_EVENTS: Final = (
@@ -69,6 +77,15 @@ class CanBeExamined(Protocol):
     """A provider of one's own that the doctor can examine."""
 
     def examination(self) -> ProviderExamination: ...
+
+
+@runtime_checkable
+class SignsBodies(Protocol):
+    """An examination of a provider whose signature stands inside the body of its webhooks."""
+
+    def forged_notice(self, now_us: int) -> bytes:
+        """The sample notice with a signature that is not the provider's."""
+        ...
 
 
 class StripeExamination:
@@ -124,6 +141,34 @@ class StripeExamination:
         return [one for one in rows if isinstance(one, dict)]
 
 
+class AdyenExamination:
+    """Adyen at its test address. What became of captures and cancels comes by webhook to a server that runs, so every
+    check that waits for it also proves that Adyen knows the webhook and its HMAC key."""
+
+    cards: Mapping[str, str] = ADYEN_CARDS
+
+    def __init__(self, access: AdyenAccess) -> None:
+        self._access = access
+
+    @property
+    def is_test(self) -> bool:
+        return self._access.is_test
+
+    async def find_webhook_faults(self, url: str) -> Sequence[str]:
+        """Which webhooks are registered cannot be asked with the key of the checkout; the results of captures tell."""
+        return []
+
+    def sample_notice(self, now_us: int) -> tuple[bytes, dict[str, str]]:
+        return signed_webhook(self._access.merchant_account, f"doctor{now_us}", self._access.hmac_key), {}
+
+    def forged_notice(self, now_us: int) -> bytes:
+        other = "".join("0" if digit != "0" else "1" for digit in self._access.hmac_key)
+        return signed_webhook(self._access.merchant_account, f"doctor{now_us}", other)
+
+    async def find_apple_pay_fault(self, domain: str) -> str:
+        raise ProviderUnknown("Apple Pay is not offered through Adyen")
+
+
 class SimulatedExamination:
     """Made-up money: there is nothing to register."""
 
@@ -147,11 +192,18 @@ class SimulatedExamination:
 
 
 def examination_of(
-    provider: PaymentProvider, *, stripe_key: str = "", webhook_secret: str = "", stripe_api: str = ""
+    provider: PaymentProvider,
+    *,
+    stripe_key: str = "",
+    webhook_secret: str = "",
+    stripe_api: str = "",
+    adyen: AdyenAccess | None = None,
 ) -> ProviderExamination | None:
     """How this provider is examined; None if it does not say."""
     if provider.name == "stripe":
         return StripeExamination(stripe_key, webhook_secret, stripe_api)
+    if provider.name == "adyen" and adyen is not None:
+        return AdyenExamination(adyen)
     if isinstance(provider, SimulatedProvider):
         return cast(ProviderExamination, SimulatedExamination("whsec_simulated"))
     if isinstance(provider, CanBeExamined):
