@@ -93,6 +93,20 @@ class AdyenServer:
         payment.captured = 0
         self._tell("CAPTURE_FAILED", payment, original=psp, reason="Capture Failed")
 
+    def open_dispute(self, psp: str, amount: int) -> str:
+        """The fan's bank takes money back for now. Returns the dispute's name."""
+        own = self._psp()
+        self._tell_dispute("CHARGEBACK", own, psp, amount)
+        return own
+
+    def close_dispute(self, own: str, psp: str, amount: int, *, won: bool) -> None:
+        self._tell_dispute("CHARGEBACK_REVERSED" if won else "SECOND_CHARGEBACK", own, psp, amount)
+
+    def _tell_dispute(self, code: str, own: str, psp: str, amount: int) -> None:
+        payment = self.payments[psp]
+        taken = payment.amount | {"value": amount}
+        self._tell(code, payment, own=own, original=psp, amount=taken, reason="Fraudulent")
+
     def _decide(self, payment: Payment, refusal: str) -> None:
         payment.state = "refused" if refusal else "authorised"
         if not refusal and payment.method in AT_ONCE:

@@ -89,7 +89,7 @@ class StripeBank:
     """Stripe."""
 
     def __init__(self, api: StripeMethods, url: str, clock: ManualClock) -> None:
-        self.api, self._clock = api, clock
+        self.api, self.url, self._clock = api, url, clock
         self.provider: Any = StripeProvider("sk_test_1", SECRET, api_base=url)
 
     def give_to_form(self, ref: str, method: str) -> None:
