@@ -25,7 +25,7 @@ from frontrow.core.clock import US_PER_S
 from tests.browser.served import Site, put_hall
 from tests.browser.staff import staff
 from tests.browser.steps import EVENT_ID, SHORT_ID, settled, until
-from tests.browser.tour import PARTS, STAYS, pages_of
+from tests.browser.tour import PARTS, STAYS, pages_of, put_slow_money
 from tests.support.chromium import launch
 
 OUT = Path("bench/out/screens")
@@ -82,6 +82,7 @@ async def put_shows(platform: Platform) -> None:
     await put_hall(platform, small, id="evt_cancelled", name="Open Air", status=EventStatus.CANCELLED, **starts)
     later_us = evening_us(now_us, days=30)
     await put_hall(platform, small, id=SHORT_ID, name="The Quick and the Slow", hold_ttl_s=2, starts_at_us=later_us)
+    await put_slow_money(platform, plan=small, starts_at_us=evening_us(now_us, days=60))
 
 
 async def hold_some(platform: Platform) -> None:

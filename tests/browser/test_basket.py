@@ -12,7 +12,7 @@ from frontrow.boxoffice.events.model.events import Fee
 from frontrow.boxoffice.holds.model.holds import ShopPass
 from frontrow.boxoffice.seats.model.venues import Plan, Row, Seat, SeatFlag, Section, area
 from tests.browser.served import PATIENT_ROOM, Site, put_hall
-from tests.browser.steps import EVENT_ID, be_let_in, enter, until
+from tests.browser.steps import EVENT_ID, be_let_in, enter, settled, until
 from tests.web.api.support import one_row
 
 ONE_PRICE_ID, ROWS_ID, SHORT_ROWS_ID, FEW_ID = "evt_one_price", "evt_rows", "evt_short_rows", "evt_few"
@@ -147,6 +147,22 @@ def test_on_a_phone_every_answer_to_the_question_is_in_sight(profile: Any, site:
     page.set_viewport_size({"width": 390, "height": 560})
     press(page, "Keep my choice")
     expect(page.locator("#ask")).to_be_hidden()
+
+
+def test_on_a_phone_the_list_alone_keeps_its_heading_off_the_edge(profile: Any, site: Site) -> None:
+    """Before: the name of the show touched the bar above it."""
+    page: Page = profile(390, 844).new_page()
+    enter(page, site)
+    button = page.get_by_role("button", name="List only")
+    before = button.evaluate("(one) => getComputedStyle(one).backgroundColor")
+    button.click()
+    expect(page.locator("#mapbox")).to_be_hidden()
+    settled(page)
+    assert button.evaluate("(one) => getComputedStyle(one).backgroundColor") != before, "one sees that it is on"
+    panel, name = page.locator("#panel").bounding_box(), page.locator("#panel h2").first.bounding_box()
+    assert panel is not None
+    assert name is not None
+    assert name["y"] - panel["y"] >= 8
 
 
 @pytest.mark.parametrize(("height", "seat"), [(844, 2), (667, 6)])

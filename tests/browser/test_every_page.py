@@ -15,7 +15,7 @@ from tests.browser.served import Site
 from tests.browser.steps import settled
 from tests.browser.tour import PARTS, STAYS, pages_of, put_all
 
-PAGES = {"errors": 5, "plain": 19, "choosing": 9, "endings": 7, "signed in": 3}
+PAGES = {"errors": 5, "plain": 19, "choosing": 9, "endings": 10, "signed in": 3}
 WIDE = (1280, 1920)
 LOOKED_AT: set[int] = set()  # by both walks, if they are of one process
 # text that cannot be told from what is behind it, among what people must see, when the system chooses the colours

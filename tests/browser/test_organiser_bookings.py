@@ -250,6 +250,7 @@ def other_pages(site: Site) -> list[tuple[str, str, str]]:
         ("audit", "/organiser/audit", ""),
         ("webhooks", "/organiser/webhooks", ""),
         ("seller", "/organiser/seller", ""),
+        ("payouts", "/organiser/payouts", ""),
         ("wallets", "/organiser/wallets", ""),
         ("exports", f"{BASE}/exports", ""),
         ("reports", f"{BASE}/reports", ""),

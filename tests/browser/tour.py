@@ -13,6 +13,7 @@ from frontrow.boxoffice.events.model.event_changes import Change, Editor
 from frontrow.boxoffice.events.model.events import USUAL_CARD_TRIES, EventStatus
 from frontrow.boxoffice.holds.model.bookings import HoldEnded
 from frontrow.boxoffice.messages.mail_links import LinkPurpose
+from frontrow.boxoffice.payments.model.payment_rules import PaymentRules
 from frontrow.boxoffice.tickets.model.wallets import Wallet, WalletKeys
 from frontrow.core.errors import Forbidden, Unavailable
 from frontrow.waitingroom.entrance.person_and_address_limits import TooManyRequests
@@ -21,6 +22,7 @@ from tests.browser.served import Site, put_hall
 from tests.browser.steps import EVENT_ID, SHORT_ID, be_let_in, choose, enter, fill_checkout, hold_at_once, landed, pay
 from tests.support.pictures import a_logo
 
+SLOW_ID: Final = "evt_slow_money"
 STATES: Final = ("soon", "paused", "sold_out", "cancelled")
 DECLINED, ASKS_FIRST, PAYS = "4000000000000002", "4000002760003184", "4242424242424242"
 PLAIN: Final = {
@@ -70,6 +72,14 @@ async def put_all(platform: Platform) -> None:
     for one in (keys, replace(keys, wallet=Wallet.GOOGLE)):  # tickets have the buttons of both
         await platform.ledger.wallets.put(one, change)
     await put_hall(platform, id=SHORT_ID, name="A short hold", hold_ttl_s=2)
+    await put_slow_money(platform)
+
+
+async def put_slow_money(platform: Platform, **changes: Any) -> None:
+    """A show in two months that one can pay by bank transfer."""
+    starts_us = platform.clock() + 60 * 86_400_000_000
+    given: dict[str, Any] = {"starts_at_us": starts_us, "payments": PaymentRules(pay_days=5)} | changes
+    await put_hall(platform, id=SLOW_ID, name="Next spring", **given)
 
 
 async def put_brand(platform: Platform) -> None:
@@ -177,6 +187,22 @@ def _endings(page: Page, site: Site, address: str) -> Pages:
     _hold(page, site)
     pay(page, ASKS_FIRST)
     yield from _ended(page, "bank")
+    be_let_in(page, site.url, SLOW_ID)
+    for method, kind in (("bank_transfer", "awaited"), ("ideal", "bank")):
+        _hold(page, site, SLOW_ID)
+        if page.locator("#email").count():  # not asked for again
+            page.locator("#email").fill("ada@example.org")
+        page.get_by_text("More ways to pay").click()
+        page.locator(f"#methods [value={method}]").check()
+        if method == "bank_transfer":
+            yield "checkout by bank transfer", page
+        page.locator("#go").click()
+        page.wait_for_selector(f"#outcome[data-kind={kind}]")
+        yield f"outcome {method}", page
+        page.get_by_role("button", name="Pay another way").click()
+        page.get_by_role("button", name="Release these seats").click()
+        page.wait_for_url("**/seats")
+    be_let_in(page, site.url, EVENT_ID)
     booking = _hold(page, site)
     page.get_by_role("button", name="Release these seats").click()
     page.wait_for_url("**/seats")
