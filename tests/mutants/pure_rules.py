@@ -249,8 +249,8 @@ def source(module: str) -> Path:
 
 
 class _Rules(ast.NodeTransformer):
-    """Leaves out what is no rule: the words and details of an error (that it is raised is one), and `strict` of `zip`,
-    which holds for lengths that the types promise."""
+    """Leaves out what is no rule: the words and details of an error (that it is raised is one), also those that its
+    class gives to `super().__init__`, and `strict` of `zip`, which holds for lengths that the types promise."""
 
     def visit_Raise(self, node: ast.Raise) -> ast.Raise:
         raised = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
@@ -260,6 +260,8 @@ class _Rules(ast.NodeTransformer):
         self.generic_visit(node)
         if isinstance(node.func, ast.Name) and node.func.id == "zip":
             node.keywords = [one for one in node.keywords if one.arg != "strict"]
+        if ast.unparse(node.func) == "super().__init__":
+            node.args = []
         return node
 
 

@@ -75,6 +75,9 @@ def test_what_is_no_rule() -> None:
     said, other = function("def f(a):\n    raise E('a', b=a)"), function("def f(a):\n    raise E('c', b=None)")
     assert not is_a_rule(said, other)
     assert is_a_rule(said, function("def f(a):\n    raise F('a', b=a)"))
+    told, about = (function(f"def f(self, a):\n    super().__init__({given})") for given in ("'no', x=a", "'XX', x=b"))
+    assert not is_a_rule(told, function("def f(self, a):\n    super().__init__(None, x=a)"))
+    assert is_a_rule(told, about), "what an error is about is read by programs"
     strict = function("def f(a):\n    return list(zip(a, a, strict=True))")
     assert not is_a_rule(strict, function("def f(a):\n    return list(zip(a, a, strict=False))"))
     assert is_a_rule(strict, function("def f(a):\n    return list(zip(a, None, strict=True))"))

@@ -12,7 +12,16 @@ from hypothesis import strategies as st
 from frontrow.boxoffice.events.model.events import Event, EventStatus, Fee, FeesShown, PriceTier, check_event
 from frontrow.boxoffice.holds.model.bookings import Booking, BookingState, SeatsNotInBooking
 from frontrow.boxoffice.pricing.model.booking_choices import BookingChoice, price_choice
-from frontrow.boxoffice.pricing.model.prices import LineKind, Quote, decode_lines, encode_lines, move_lines
+from frontrow.boxoffice.pricing.model.prices import (
+    DIFFERENT,
+    LineKind,
+    LineTerms,
+    PriceLine,
+    Quote,
+    decode_lines,
+    encode_lines,
+    move_lines,
+)
 from frontrow.boxoffice.pricing.model.sale_options import AddOn, Discount, TicketType
 from frontrow.boxoffice.refunds.model.refund_lines import (
     EVERYTHING,
@@ -27,6 +36,7 @@ from frontrow.boxoffice.refunds.model.refund_lines import (
     encode_refund_lines,
     kept_lines,
     paid_for,
+    refund_lines,
     seat_fees,
 )
 from frontrow.boxoffice.refunds.model.refund_policy import RefundPolicy, RefundStep
@@ -456,6 +466,81 @@ def test_who_leaves_a_group_pays_what_the_rest_costs_alone(
         types = dict.fromkeys(left, "family") if len(left) >= 3 else {}
         worth = min(worth, bought(event, left, types, code, parking=1).booking.amount_minor)
         assert one.booking.amount_minor == worth
+
+
+# Lines of the price as they are stored, without the shop that priced them.
+
+STALLS = PriceLine(LineKind.SEAT, "Stalls", 2, 5_000, 10_000, (1, 2), key="stalls")
+GALLERY = PriceLine(LineKind.SEAT, "Gallery", 1, 2_000, 2_000, (3,), key="gallery/child")
+PER_SEAT = PriceLine(LineKind.FEE, "Service", 3, 100, 300)
+IN_PROPORTION = PriceLine(LineKind.FEE, "Card", 3, DIFFERENT, 1_200)
+PER_BOOKING = PriceLine(LineKind.FEE, "Order", 1, 99, 99)
+CAR = PriceLine(LineKind.ADD_ON, "Parking", 3, 800, 2_400, key="parking")
+
+
+def stored(*lines: PriceLine, worth: int = 0) -> Booking:
+    """A booking with these lines; all its seats are in them."""
+    seats = tuple(sorted(seat for line in lines for seat in line.seats))
+    state, text = BookingState.CONFIRMED, encode_lines(lines)
+    return Booking("bkg_1", "evt_1", "fan", state, 1, seats, worth, "EUR", "", 1, 1, 2, 1, price_lines=text)
+
+
+def test_an_old_booking_paid_its_fees_per_seat_alike_or_in_proportion() -> None:
+    assert seat_fees(stored(STALLS, GALLERY, PER_SEAT, CAR, PER_BOOKING)) == {1: 100, 2: 100, 3: 100}
+    assert seat_fees(stored(STALLS, GALLERY, PER_SEAT, IN_PROPORTION, CAR, PER_BOOKING)) == {1: 600, 2: 600, 3: 300}
+    free = [msgspec.structs.replace(line, unit_minor=0, amount_minor=0) for line in (STALLS, GALLERY)]
+    assert seat_fees(stored(*free, IN_PROPORTION)) == {1: 400, 2: 400, 3: 400}, "free seats share alike"
+    assert seat_fees(stored(GALLERY, PER_BOOKING)) == {3: 99}, "of one seat nobody can tell it from a fee per seat"
+    assert seat_fees(stored()) == {}
+
+
+def test_a_booking_of_today_says_what_each_seat_paid_in_fees() -> None:
+    with_terms = msgspec.structs.replace(STALLS, terms=LineTerms(250))
+    assert seat_fees(stored(with_terms, GALLERY, PER_SEAT)) == {1: 250, 2: 250, 3: 0}
+
+
+def test_a_fee_without_terms_is_per_seat_today_and_was_per_booking_if_there_was_one_of_it() -> None:
+    alone = msgspec.structs.replace(PER_BOOKING, name="Alone")
+    ours = msgspec.structs.replace(PER_BOOKING, terms=LineTerms())
+    prices = {1: 5_000, 2: 5_000, 3: 2_000}
+    today = stored(msgspec.structs.replace(STALLS, terms=LineTerms()), GALLERY, alone, ours, worth=12_099)
+    assert paid_for(today, prices, {}).fees == (("Order", 99),)
+    old = stored(STALLS, GALLERY, PER_SEAT, alone, worth=12_099)
+    assert paid_for(old, prices, {}).fees == (("Alone", 99),)
+    shown = stored(STALLS, GALLERY, msgspec.structs.replace(alone, included=True), worth=12_000)
+    assert paid_for(shown, prices, {}).fees == ()
+
+
+def test_add_ons_that_were_redeemed_stay_paid_and_the_others_are_left() -> None:
+    booking = stored(STALLS, CAR, worth=12_400)
+
+    def left(**used: int) -> tuple[dict[str, list[int]], tuple[tuple[str, int, int], ...]]:
+        paid = paid_for(booking, {1: 5_000, 2: 5_000}, {}, used)
+        return paid.add_ons, paid.used
+
+    assert left(parking=2) == ({"parking": [800]}, (("Parking", 2, 1_600),))
+    assert left(parking=3) == ({"parking": []}, (("Parking", 3, 2_400),))
+    assert left(parking=0, boat=1) == ({"parking": [800] * 3}, ())
+    assert paid_for(booking, {1: 5_000, 2: 5_000}, {"parking": 3}, {"parking": 1}).used == ()
+
+
+def test_what_is_over_keeps_its_lines_but_for_the_add_ons() -> None:
+    lines = (STALLS, GALLERY, PER_SEAT, CAR)
+    for state in (BookingState.REFUNDED, BookingState.CANCELLED):
+        assert kept_lines(msgspec.structs.replace(stored(*lines), state=state), {"stalls": 1}) == lines[:3]
+    assert kept_lines(stored(*lines), {}) == lines
+    fewer = msgspec.structs.replace(CAR, quantity=1, amount_minor=800)
+    assert kept_lines(stored(*lines), {"parking": 2, "stalls": 1}) == (*lines[:3], fewer)
+
+
+def test_a_line_of_a_refund_names_the_line_of_the_price_that_it_gives_back() -> None:
+    with_strange = msgspec.structs.replace(stored(STALLS, GALLERY, worth=12_500), seats=(1, 2, 3, 4))
+    paid = paid_for(with_strange, {1: 5_000, 2: 5_000, 3: 2_000, 4: 500}, {})
+    assert refund_lines(with_strange, paid, RefundChoice((1, 2, 3, 4))) == (
+        RefundLine(RefundLineKind.SEAT, "Stalls", 2, 10_000, (1, 2), "stalls"),
+        RefundLine(RefundLineKind.SEAT, "Gallery", 1, 2_000, (3,), "gallery/child"),
+        RefundLine(RefundLineKind.SEAT, "", 1, 500, (4,), ""),
+    )
 
 
 SEAT_LINE = RefundLine(RefundLineKind.SEAT, "Front", 1, 5_001, (1,), "front")
