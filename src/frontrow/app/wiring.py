@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 import msgspec
 
+from frontrow.app.notice_wiring import platform_notices, platform_senders
 from frontrow.app.organiser_wiring import make_organiser_services, room_figures
 from frontrow.app.room_wiring import HumanChecks, ask_for_proofs, make_room, suspect_networks
 from frontrow.boxoffice.adapters.bus.from_url import open_bus
@@ -108,6 +109,7 @@ from frontrow.shared.vault import Vault
 from frontrow.waitingroom.credentials.room_keys import RoomKeys
 from frontrow.waitingroom.entrance.person_and_address_limits import EntranceLimits, EntranceRules
 from frontrow.waitingroom.model.idle_visits import PLATFORM_IDLE_S
+from frontrow.waitingroom.notices.model import TurnNoticeKind
 from frontrow.waitingroom.service.room import WaitingRoom
 from frontrow.web.api.api_rules import ApiRules
 from frontrow.web.endpoints.booking_views import BookingViews
@@ -266,12 +268,25 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         brands = Brands(ledger, now, work)
         await brands.refresh()
         caps = _make_stream_caps(settings)
+        senders = platform_senders(settings, ledger.messages, mail, sms, sms_limits)
         room, endpoints, rooms, checks = _make_room(
-            settings, keys.room, now, clock, people, openings, zones, caps, brands, box_office.renderer.art
+            settings,
+            keys.room,
+            now,
+            clock,
+            people,
+            openings,
+            zones,
+            caps,
+            brands,
+            box_office.renderer.art,
+            tuple(senders),
         )
+        notices = platform_notices(settings, senders, room, now)
         stack.push_async_callback(endpoints.entry.aclose)
         stack.push_async_callback(checks.aclose)
         stack.push_async_callback(room.aclose)
+        stack.push_async_callback(notices.aclose)
         stack.push_async_callback(rooms.aclose)
         limits = endpoints.context.limits
         passes = Passes(room, limits)
@@ -336,6 +351,7 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         room_visits = RoomVisits(room)
         visits = VisitKeeper(ledger, room_visits, now, room_visits.visited)
         jobs = [Job("openings", openings.run), Job("rooms", rooms.run), Job("visits", visits.run)]
+        jobs.append(Job("turn notices", notices.run))
         if settings.redis.url:
             memory = _open_redis_memory(settings)
             stack.push_async_callback(memory.aclose)
@@ -374,7 +390,7 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
             presale=presale,
             organiser=organiser,
             brands=brands,
-            room=RoomServices(service=room, passes=passes),
+            room=RoomServices(service=room, passes=passes, notices=notices),
             callers=callers,
             own_bookings=own_bookings,
             booking_views=booking_views,
@@ -711,6 +727,7 @@ def _make_room(
     caps: AddressCaps,
     brands: Brands,
     art: EventArt,
+    notice_kinds: tuple[TurnNoticeKind, ...],
 ) -> tuple[WaitingRoom, RoomEndpoints, Rooms, HumanChecks]:
     """The waiting room over the platform's Redis and database. It keeps `given_clock`, if there is one."""
     folder = settings.folder / "room"
@@ -740,7 +757,7 @@ def _make_room(
     def brand_of(event: Event) -> ShownBrand | None:
         return shown_brand(brands.of(event.organiser_id), art.known_colour(event), page.colours)
 
-    surroundings = SiteSurroundings(room, page_settings, openings.events, zones, brand_of)
+    surroundings = SiteSurroundings(room, page_settings, openings.events, zones, brand_of, notice_kinds)
     pages = RoomPages(room, entry, page_settings, surroundings)
     identity = SessionIdentity(room, fan_of(people), people.fans.is_proven)
     endpoints = RoomEndpoints(room, entry, pages, {}, organiser_key=page.organiser_key, identity=identity)
