@@ -238,6 +238,7 @@ class Fault:
     kills_server: bool = False  # the first one; whoever was asking it gets no answer
     stripe: bool = False  # payments go to a Stripe of this machine
     again_within_s: float = float("inf")  # the first sale after healing
+    hands_over: bool = False  # to a shop on another domain: `bench.hand_over_faults`
 
 
 async def nothing(rig: Rig) -> None:
@@ -505,6 +506,17 @@ FAULTS = [
     Fault("ledger_stopped", ledger_stopped),
     Fault("ledger_failed_over", ledger_failed_over, standby=True),
     Fault("ledger_disk_full", ledger_disk_full, disk_mb=256),
+    Fault("hand_over_nothing", nothing, hands_over=True),
+    Fault("hand_over_redis_reset", redis_reset, hands_over=True),
+    Fault("hand_over_redis_cut_off", redis_cut_off, hands_over=True),
+    Fault("hand_over_redis_killed", redis_killed, hands_over=True),
+    Fault("hand_over_redis_wiped", redis_wiped, hands_over=True),
+    Fault("hand_over_redis_paused", redis_paused, hands_over=True),
+    Fault("hand_over_redis_stale", redis_stale, hands_over=True),
+    Fault("hand_over_redis_read_only", redis_read_only, hands_over=True),
+    Fault("hand_over_sentinel_failover", sentinel_failover, sentinel=True, hands_over=True),
+    Fault("hand_over_server_killed", server_killed, hands_over=True),
+    Fault("hand_over_server_frozen", server_frozen, hands_over=True),
 ]
 
 
@@ -694,13 +706,15 @@ async def mails_complete(rig: Rig, record: Record) -> float | None:
 
 
 def main() -> int:
+    from bench import hand_over_faults  # it uses this module
+
     parser = argparse.ArgumentParser()
     parser.add_argument("--only", action="append", choices=[fault.name for fault in FAULTS])
     chosen = parser.parse_args().only
     failed = False
     for fault in FAULTS:
         if not chosen or fault.name in chosen:
-            for line in asyncio.run(run(fault)):
+            for line in asyncio.run(hand_over_faults.run(fault) if fault.hands_over else run(fault)):
                 failed = True
                 print(f"    {line}", flush=True)
     return int(failed)

@@ -25,7 +25,9 @@ MOMENT_MS = 250  # long enough for most; who was slower is looked for again
 
 @pytest.fixture(scope="module")
 def stack_options() -> dict[str, Any]:
-    return {"room": RoomSettings(capacity=1, window_size=100, interval_s=0.05, idle_s=IDLE_S, leave_s=LEAVE_S)}
+    return {
+        "room": RoomSettings(capacity=1, window_size=100, interval_s=0.05, idle_s=IDLE_S, leave_s=LEAVE_S, human="none")
+    }
 
 
 def wait_in_line(page: Page, stack: Stack, event_name: str) -> None:

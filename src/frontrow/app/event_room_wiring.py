@@ -16,6 +16,7 @@ from frontrow.settings.platform import PlatformSettings
 from frontrow.shared.cookie_headers import is_https
 from frontrow.waitingroom.credentials.room_keys import RoomKeys
 from frontrow.waitingroom.entrance.person_and_address_limits import EntranceLimits, EntranceRules
+from frontrow.waitingroom.notices.model import TurnNoticeKind
 from frontrow.waitingroom.service.room import WaitingRoom
 from frontrow.web.endpoints.room.join_identity import SessionIdentity
 from frontrow.web.endpoints.room.page import PageSettings, RoomPages
@@ -40,6 +41,7 @@ def make_event_rooms(
     caps: AddressCaps,
     brands: Brands,
     art: EventArt,
+    notice_kinds: tuple[TurnNoticeKind, ...],
 ) -> tuple[WaitingRoom, RoomEndpoints, Rooms, HumanChecks]:
     """The waiting room over the platform's Redis and database. It keeps `given_clock`, if there is one."""
     folder = settings.folder / "room"
@@ -69,7 +71,7 @@ def make_event_rooms(
     def brand_of(event: Event) -> ShownBrand | None:
         return shown_brand(brands.of(event.organiser_id), art.known_colour(event), page.colours)
 
-    surroundings = SiteSurroundings(room, page_settings, openings.events, zones, brand_of)
+    surroundings = SiteSurroundings(room, page_settings, openings.events, zones, brand_of, notice_kinds)
     pages = RoomPages(room, entry, page_settings, surroundings)
     identity = SessionIdentity(room, fan_of(people), people.fans.is_proven)
     endpoints = RoomEndpoints(room, entry, pages, {}, organiser_key=page.organiser_key, identity=identity)

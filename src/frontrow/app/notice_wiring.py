@@ -4,14 +4,19 @@ Nobody has proven the number that they type into a room's page. So SMS go only t
 (`messages.sms_countries`), within the caps per number and country.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 from frontrow.boxoffice.adapters.channels.from_settings import MessageSettings, open_mail, open_sms, open_sms_limits
 from frontrow.boxoffice.adapters.channels.sms import SmsChannel
+from frontrow.boxoffice.messages.deliveries import OpenAddresses
 from frontrow.boxoffice.messages.model.messages import Contact, Message
-from frontrow.boxoffice.messages.ports.channels import Channel
+from frontrow.boxoffice.messages.ports.channels import Channel, SmsProvider
+from frontrow.boxoffice.messages.ports.message_book import MessageBook
+from frontrow.boxoffice.messages.sms_limits import SmsLimits
 from frontrow.core.clock import Clock
+from frontrow.settings.platform import PlatformSettings
 from frontrow.settings.room import RoomSettings
 from frontrow.waitingroom.console.postgres_book import PostgresConsole
 from frontrow.waitingroom.console.sql_book import ConsoleDatabase
@@ -25,6 +30,7 @@ from frontrow.web.site.languages import words_of
 
 TIMEOUT_S: Final = 4.0
 BOOK_FILE: Final = "console.sqlite"
+PLATFORM_FILE: Final = "room-notices.sqlite"
 
 
 class ChannelSender:
@@ -56,6 +62,25 @@ def open_notices(settings: RoomSettings, messages: MessageSettings, room: Waitin
         limits = open_sms_limits(messages, settings.limit_store, clock)
         senders[TurnNoticeKind.SMS] = ChannelSender(SmsChannel(sms, limits), base)
     return TurnNotices(SqlNoticeBook(open_database(settings)), room, senders, clock)
+
+
+def platform_senders(
+    settings: PlatformSettings, book: MessageBook, mail: Channel, sms: SmsProvider | None, limits: SmsLimits
+) -> dict[TurnNoticeKind, NoticeSender]:
+    """The platform's channels. SMS only to countries that the operator has named, and nothing to blocked addresses."""
+    base = settings.public_url.rstrip("/")
+    senders: dict[TurnNoticeKind, NoticeSender] = {TurnNoticeKind.EMAIL: ChannelSender(mail, base)}
+    if sms is not None and settings.messages.sms_countries:
+        senders[TurnNoticeKind.SMS] = ChannelSender(OpenAddresses(SmsChannel(sms, limits), book), base)
+    return senders
+
+
+def platform_notices(
+    settings: PlatformSettings, senders: Mapping[TurnNoticeKind, NoticeSender], room: WaitingRoom, clock: Clock
+) -> TurnNotices:
+    """The notices of the platform's rooms, kept beside the ledger as the rooms' audit is."""
+    own = PostgresConsole(settings.ledger_url, TIMEOUT_S) if settings.shared else None
+    return TurnNotices(SqlNoticeBook(own or SqliteConsole(settings.folder / PLATFORM_FILE)), room, senders, clock)
 
 
 def open_database(settings: RoomSettings) -> ConsoleDatabase:

@@ -27,6 +27,7 @@ from frontrow.app.job_wiring import (
     purge_answers,
 )
 from frontrow.app.message_wiring import make_messaging
+from frontrow.app.notice_wiring import platform_notices, platform_senders
 from frontrow.app.organiser_wiring import make_organiser_services, room_figures
 from frontrow.app.payment_wiring import platform_providers
 from frontrow.app.people_wiring import learn_zone, make_people, make_presale
@@ -169,12 +170,16 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         brands = Brands(ledger, now, work)
         await brands.refresh()
         caps = _make_stream_caps(settings)
+        senders = platform_senders(settings, ledger.messages, mail, sms, sms_limits)
+        art = box_office.renderer.art
         room, endpoints, rooms, checks = make_event_rooms(
-            settings, keys.room, now, clock, people, openings, zones, caps, brands, box_office.renderer.art
+            settings, keys.room, now, clock, people, openings, zones, caps, brands, art, tuple(senders)
         )
+        notices = platform_notices(settings, senders, room, now)
         stack.push_async_callback(endpoints.entry.aclose)
         stack.push_async_callback(checks.aclose)
         stack.push_async_callback(room.aclose)
+        stack.push_async_callback(notices.aclose)
         stack.push_async_callback(rooms.aclose)
         limits = endpoints.context.limits
         passes = Passes(room, limits)
@@ -239,6 +244,7 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         room_visits = RoomVisits(room)
         visits = VisitKeeper(ledger, room_visits, now, room_visits.visited)
         jobs = [Job("openings", openings.run), Job("rooms", rooms.run), Job("visits", visits.run)]
+        jobs.append(Job("turn notices", notices.run))
         if settings.redis.url:
             memory = open_redis_memory(settings)
             stack.push_async_callback(memory.aclose)
@@ -277,7 +283,7 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
             presale=presale,
             organiser=organiser,
             brands=brands,
-            room=RoomServices(service=room, passes=passes),
+            room=RoomServices(service=room, passes=passes, notices=notices),
             callers=callers,
             own_bookings=own_bookings,
             booking_views=booking_views,

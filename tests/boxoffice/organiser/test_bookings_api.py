@@ -254,6 +254,26 @@ async def test_w6_the_room_is_steered_and_every_act_is_noted(tmp_path):
         assert [one["detail"] for one in notes if one["act"] == "steer_room"][-1] == {"action": "pause"}
 
 
+async def test_w6_every_setting_of_a_rooms_windows_is_changed_by_its_name_and_outlives_a_look_at_the_event(tmp_path):
+    """Before: the platform's rooms kept the windows that the server's settings gave them when they were made."""
+    async with an_organiser_api(tmp_path) as api:
+        path = f"{EVENTS}/{api.event}/room"
+        wanted = {"window_size": 40, "interval_us": 500_000, "min_slide": 4, "active_windows": 2}
+        wanted |= {"grace_us": 90_000_000, "catch_up_us": 2_000_000}
+        for name, value in wanted.items():
+            changed = await api.ask("PATCH", path, json={name: value})
+            assert (changed.status_code, changed.json()[name]) == (200, value), changed.text
+        await api.platform.box_office.openings.refresh()
+        found = await api.get(path)
+        assert {name: found[name] for name in wanted} == wanted
+        for name, value in (("active_windows", 65), ("interval_us", 1), ("min_slide", 0), ("window_size", 0)):
+            refused = await api.ask("PATCH", path, json={name: value})
+            assert (refused.status_code, refused.json()["param"]) == (422, name)
+        notes = (await api.get("/v1/organiser/audit"))["changes"]
+        told = [one["detail"]["changes"] for one in notes if one["act"] == "steer_room"]
+        assert {name for one in told for name in one} == set(wanted)
+
+
 async def test_b11_the_waitlist_is_seen_and_its_rules_are_set_once(tmp_path):
     async with an_organiser_api(tmp_path) as api:
         path = f"{EVENTS}/{api.event}/waitlist"

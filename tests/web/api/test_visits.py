@@ -45,7 +45,7 @@ class Shop:
 @pytest.fixture
 async def shop(tmp_path: Path) -> AsyncIterator[Shop]:
     clock, made = SystemClock(), []
-    room = RoomSettings(capacity=1, window_size=100, interval_s=0.05)
+    room = RoomSettings(capacity=1, window_size=100, interval_s=0.05, human="none")
     settings = replace(settings_for(tmp_path), room=room)
     async with contextlib.AsyncExitStack() as stack:
         now = lambda: clock() + sum(one.ahead_s for one in made) * US_PER_S  # noqa: E731

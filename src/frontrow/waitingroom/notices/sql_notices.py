@@ -16,6 +16,7 @@ ASK = (
 )
 FORGET = "DELETE FROM console_notices WHERE asked_at_us < ?"
 COUNT = "SELECT COUNT(*) FROM console_notices WHERE event = ? AND address_hash = ?"
+EVENTS = "SELECT DISTINCT event FROM console_notices WHERE state = 'waiting'"
 WAITING = (
     f"SELECT {_FIELDS} FROM console_notices WHERE event = ? AND state = 'waiting' AND next_at_us <= ?"  # noqa: S608
     " ORDER BY arrival LIMIT ?"
@@ -44,6 +45,9 @@ class SqlNoticeBook:
 
     async def count(self, event: str, address_hash: str) -> int:
         return int((await self._database.query(COUNT, event, address_hash))[0][0])
+
+    async def events(self) -> list[str]:
+        return [str(row[0]) for row in await self._database.query(EVENTS)]
 
     async def waiting(self, event: str, now_us: int, limit: int) -> list[TurnNotice]:
         rows = await self._database.query(WAITING, event, now_us, limit)

@@ -59,6 +59,10 @@ class NoticeBook(Protocol):
         """How many notices this address was asked for in this room, sent ones included."""
         ...
 
+    async def events(self) -> list[str]:
+        """The rooms in which somebody is still to be told."""
+        ...
+
     async def waiting(self, event: str, now_us: int, limit: int) -> list[TurnNotice]:
         """Those that are not sent and not claimed, by arrival."""
         ...
@@ -136,8 +140,10 @@ class TurnNotices:
         """Send what is due until cancelled."""
         while True:
             try:
-                for event in self._room.cache.events():
-                    await self.send_due(event)
+                known = set(self._room.cache.events())
+                for event in await self._book.events():
+                    if event in known:
+                        await self.send_due(event)
                 note_success()
             except FrontrowError as error:  # the book is away: tried again
                 note_failure(error)

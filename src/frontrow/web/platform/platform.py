@@ -52,6 +52,7 @@ from frontrow.shared.heavy_work import HeavyWork
 from frontrow.shared.ids import Ids
 from frontrow.shared.jobs import Job
 from frontrow.waitingroom.entrance.person_and_address_limits import EntranceLimits
+from frontrow.waitingroom.notices.turn_notices import TurnNotices
 from frontrow.waitingroom.service.room import WaitingRoom
 from frontrow.web.endpoints.booking_views import BookingViews
 from frontrow.web.endpoints.callers import Callers, OwnBookings, Passes
@@ -124,10 +125,11 @@ class PresaleServices:
 
 @dataclass(frozen=True, kw_only=True)
 class RoomServices:
-    """The waiting room: the service and the passes it gives."""
+    """The waiting room: the service, the passes it gives, and the notices before the turn."""
 
     service: WaitingRoom
     passes: Passes
+    notices: TurnNotices
 
 
 class RequestRules(Protocol):

@@ -14,12 +14,16 @@ from frontrow.web.platform.event_access import own_event
 from frontrow.web.platform.injected import FromCaller, FromPlatform
 
 ROOM = "/v1/organiser/events/{event_id:str}/room"
-SETTINGS = ("rate_per_s", "burst", "capacity", "message")
+WINDOWS = ("window_size", "interval_us", "min_slide", "active_windows", "grace_us", "catch_up_us")
+SETTINGS = ("rate_per_s", "burst", "capacity", "message", *WINDOWS)
 Count = Annotated[int, msgspec.Meta(ge=0, le=10**9)]
+Microseconds = Annotated[int, msgspec.Meta(ge=0, le=10**12)]
 
 
 class RoomAsked(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """`action` is applied first, then the settings. `burst` is changed together with `rate_per_s`."""
+    """`action` is applied first, then the settings. `burst` is changed together with `rate_per_s`. `window_size` people
+    are called per `interval_us`. With `active_windows` (at least 2) so many windows can enter, else each for `grace_us`.
+    """
 
     action: Literal["open", "pause", "resume", "queue_all", "close"] | None = None
     beacon: Annotated[str, msgspec.Meta(max_length=200)] = ""
@@ -27,6 +31,12 @@ class RoomAsked(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     burst: Count | None = None
     capacity: Count | None = None
     message: Annotated[str, msgspec.Meta(max_length=MAX_MESSAGE_CHARS, examples=["Doors open soon"])] | None = None
+    window_size: Count | None = None
+    interval_us: Microseconds | None = None
+    min_slide: Count | None = None
+    active_windows: Count | None = None
+    grace_us: Microseconds | None = None
+    catch_up_us: Microseconds | None = None
 
 
 class LaneView(msgspec.Struct):
@@ -53,6 +63,10 @@ class OwnRoomView(msgspec.Struct):
     burst: int
     window_size: int
     min_slide: int
+    interval_us: int
+    active_windows: int
+    grace_us: int
+    catch_up_us: int
     depth_cap: int
     message: str
     admitted_per_1000_s: list[int]

@@ -13,7 +13,7 @@ from frontrow.waitingroom.notices.turn_notices import TurnNotices
 from frontrow.web.endpoints.room.context import RoomContext
 from frontrow.web.endpoints.room.visitors import read_form_fields
 from frontrow.web.http.asgi import AnswerApp, read_request
-from frontrow.web.http.messages import NO_STORE, EndpointResponse, json_answer, problem_answer
+from frontrow.web.http.messages import NO_STORE, EndpointRequest, EndpointResponse, json_answer, problem_answer
 from frontrow.web.http.overflow_page import Notices
 from frontrow.web.http.request_bodies import check_size
 from frontrow.web.http.room_credentials import place_of
@@ -39,10 +39,15 @@ NOT_DONE: Final = {
 @post(PATH, operation_id="room_notice", summary="Be told shortly before the turn", status_code=200)
 async def ask_for_notice(request: Asked, event: FromPath[str]) -> ASGIApp:
     """Keep who is to be told; or, with `withdraw`, forget it."""
-    notices: TurnNotices = request.app.state.notices
-    context: RoomContext = request.app.state.room_context
-    pages: Notices = request.app.state.notice_pages
+    state = request.app.state
     asked = await read_request(request)
+    return AnswerApp(await answer_notice(state.notices, state.room_context, state.notice_pages, event, asked))
+
+
+async def answer_notice(
+    notices: TurnNotices, context: RoomContext, pages: Notices, event: str, asked: EndpointRequest
+) -> EndpointResponse:
+    """POST notice: as a page for the form of the room's page, as JSON for programs."""
     is_page = b"text/html" in (asked.header(b"accept") or b"")
     words = words_of(language_of(asked))
     try:
@@ -59,9 +64,9 @@ async def ask_for_notice(request: Asked, event: FromPath[str]) -> ASGIApp:
             await notices.ask(place, event, TurnNoticeKind(kind), fields.get("to", "")[:300], words.language)
     except FrontrowError as error:
         if not is_page:
-            return AnswerApp(problem_answer(error))
-        return AnswerApp(_page(pages, error.http_status, words, NOT_DONE))
-    return AnswerApp(_page(pages, 200, words, DONE) if is_page else json_answer(200, {"asked": True}))
+            return problem_answer(error)
+        return _page(pages, error.http_status, words, NOT_DONE)
+    return _page(pages, 200, words, DONE) if is_page else json_answer(200, {"asked": True})
 
 
 def _page(pages: Notices, status: int, words: Any, texts: dict[str, str]) -> EndpointResponse:

@@ -11,6 +11,7 @@ from typing import Any
 
 from frontrow.boxoffice.events.model.events import Event
 from frontrow.core.errors import FrontrowError
+from frontrow.waitingroom.notices.model import TurnNoticeKind
 from frontrow.waitingroom.service.room import WaitingRoom
 from frontrow.web.endpoints.room.page import PageSettings
 from frontrow.web.endpoints.room.page_texts import REFUSALS, REFUSED
@@ -35,11 +36,14 @@ class SiteSurroundings:
         events: Mapping[str, Event],
         zones: Mapping[str, str],
         brand_of: Callable[[Event], ShownBrand | None],
+        notice_kinds: tuple[TurnNoticeKind, ...] = (),
     ) -> None:
+        """`notice_kinds`: how people can be told before their turn."""
         self._room = room
         self._events = events
         self._zones = zones
         self._brand_of = brand_of
+        self._notice_kinds = notice_kinds
         self._own_shop = settings.next_url in ("", "/")
         self._notices = Notices(settings.brand, settings.theme)
 
@@ -64,7 +68,7 @@ class SiteSurroundings:
             "script_words": script_words(words.language),
             "house": self._brand_of(listed) if listed else None,
             "own_text": "",
-            "notice_kinds": (),
+            "notice_kinds": self._notice_kinds,
             **self._hint(event, base, words),
         }
 
