@@ -56,14 +56,14 @@ def method_of(found: Mapping[str, Any]) -> str:
     chosen = found.get("payment_method")
     if not chosen:
         return ""
-    if isinstance(chosen, Mapping):
-        kind = str(chosen.get("type") or "")
-        wallet = ((chosen.get("card") or {}).get("wallet") or {}).get("type")
-        return str(wallet) if wallet in ("apple_pay", "google_pay") else OUR_IDS.get(kind, kind)
-    if chosen in METHOD_IDS:  # of the simulated provider
-        return str(chosen)
-    types: Sequence[str] = found.get("payment_method_types") or []
-    return OUR_IDS.get(types[0], str(types[0])) if len(types) == 1 else ""
+    if isinstance(chosen, str):
+        if chosen in METHOD_IDS:  # of the simulated provider
+            return chosen
+        types: Sequence[str] = found.get("payment_method_types") or ()
+        return OUR_IDS.get(types[0], str(types[0])) if len(types) == 1 else ""
+    kind = str(chosen.get("type") or "")
+    wallet = ((chosen.get("card") or {}).get("wallet") or {}).get("type")
+    return str(wallet) if wallet in ("apple_pay", "google_pay") else OUR_IDS.get(kind, kind)
 
 
 def transfer_of(shown: Mapping[str, Any]) -> TransferDetails | None:

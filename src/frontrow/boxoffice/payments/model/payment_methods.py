@@ -67,7 +67,10 @@ HOSTED: Final = PaymentMethod("hosted", MethodFamily.RESERVE, "Card")
 
 def find_method(methods: Iterable[PaymentMethod], method_id: str) -> PaymentMethod | None:
     """The method with this id, if it is among them."""
-    return next((one for one in methods if one.id == method_id), None)
+    for one in methods:
+        if one.id == method_id:
+            return one
+    return None
 
 
 def offered_methods(
