@@ -20,6 +20,7 @@ from typer.testing import CliRunner, Result
 
 from frontrow.app.storm_tokens import make_storm_event, make_storm_token
 from frontrow.boxoffice.adapters.ledger.engine.queries import Query
+from frontrow.boxoffice.events.model.room_rules import RoomRules
 from frontrow.boxoffice.seats.model.map_format import Snapshot, write_snapshot
 from frontrow.cli.storm import storm
 from frontrow.cli.storm_token import storm_token
@@ -47,6 +48,7 @@ QUICK = STORM_PLAN.changed(
     payment_fails=0.1,
     poll_s=1.0,
 )
+PLAIN = RoomRules(human="none")  # the fans of a storm are programs
 HERE = Target("127.0.0.1", 1, "127.0.0.1")
 CONSENT = ServerConsent(HERE, EVENT_ID, "2030-01-01T00:00:00Z", True, "none", True, "50/second", 60, 60, 0)
 
@@ -62,7 +64,7 @@ def run(command: Callable[..., None], *arguments: str) -> Result:
 
 
 async def test_d6_a_storm_buys_whole_purchases_and_what_it_saw_is_what_the_ledger_says(tmp_path):
-    async with a_server(tmp_path, one_row(120), trusted_proxies=("127.0.0.1",)) as (platform, url):
+    async with a_server(tmp_path, one_row(120), room=PLAIN, trusted_proxies=("127.0.0.1",)) as (platform, url):
         consent = await ask_consent(url, token_for())
         assert consent.simulated_payments
         assert consent.counts_each_fan, "the storm stands for a proxy that the server trusts"
@@ -375,7 +377,7 @@ def test_d6_a_crowd_enters_if_each_fan_counts_or_if_one_address_may_send_as_much
 
 async def test_d6_a_storm_whose_fans_share_one_address_stops_at_once(tmp_path):
     """Nearly all of its requests would be refused, and yet nothing would be wrong in its report."""
-    async with a_server(tmp_path, one_row(120)) as (platform, url):
+    async with a_server(tmp_path, one_row(120), room=PLAIN) as (platform, url):
         done = await asyncio.to_thread(run, storm, url, "--token", token_for(), "--people", "2000")
         assert done.exit_code == 2
         assert "counts all fans of this machine as one address, which may send 1000/second" in done.output

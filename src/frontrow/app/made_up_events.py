@@ -9,6 +9,7 @@ from frontrow.app.command_services import open_people
 from frontrow.app.demo_season import BUSY_ID, EXAMPLE_ID, put_season
 from frontrow.app.ledger_tools import opened_ledger
 from frontrow.boxoffice.events.model.events import Event, EventStatus, PriceTier
+from frontrow.boxoffice.events.model.room_rules import RoomRules
 from frontrow.boxoffice.payments.model.payment_rules import PaymentRules
 from frontrow.boxoffice.people.model.people import DEFAULT_ORGANISER
 from frontrow.boxoffice.people.model.roles import Role
@@ -102,5 +103,6 @@ async def put_on_sale(ledger_url: str, event_id: str, name: str, seats: int) -> 
             lonely_rule_until_percent=0,
             hold_ttl_s=HOLD_S,
             payments=PaymentRules(pay_days=5),
+            room=RoomRules(human="none"),  # its fans are programs
         )
         await ledger.catalogue.put_event(event, now_us)

@@ -13,6 +13,7 @@ from litestar import Litestar
 from frontrow.app.wiring import Platform, PlatformSettings, open_platform
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.events.model.events import Event, EventStatus, PriceTier
+from frontrow.boxoffice.events.model.room_rules import NO_RULES, RoomRules
 from frontrow.boxoffice.seats.formats.plan_document import digest, plan_bytes
 from frontrow.boxoffice.seats.model.venues import Plan, Row, Seat, Section, Venue
 from frontrow.core.clock import US_PER_S, Clock
@@ -146,10 +147,12 @@ def borrowed_app(platform: Platform) -> Iterator[Litestar]:
 
 
 @contextlib.asynccontextmanager
-async def a_server(folder: Path, plan: Plan | None = None, **options: Any) -> AsyncIterator[tuple[Platform, str]]:
+async def a_server(
+    folder: Path, plan: Plan | None = None, *, room: RoomRules = NO_RULES, **options: Any
+) -> AsyncIterator[tuple[Platform, str]]:
     """A platform with one event on sale behind a real socket; its address."""
     async with open_platform(settings_for(folder, port=0, **options)) as platform:
-        await put_event(platform, plan)
+        await put_event(platform, plan, room=room)
         with borrowed_app(platform) as app, listen(platform.settings.server) as sock:
             async with run_platform(platform):
                 server = make_server(platform, app)

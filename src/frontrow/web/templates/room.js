@@ -89,11 +89,9 @@ async function tick() {
 }
 const hex = (b) => [...new Uint8Array(b)].map((x) => x.toString(16).padStart(2, "0")).join("");
 async function prove() {
-  if (d.human === "none") return null;
-  if (d.human !== "altcha") return $("widget").querySelector("[name$=response]")?.value || null;
+  if (d.human !== "altcha") return F.querySelector("[name$=response]")?.value;
   const { body: c } = await ask("/challenge");
   for (let n = 0; n <= c.maxnumber; n++) if (hex(await S.digest(H, bytes(c.salt + n))) === c.challenge) return btoa(J({ algorithm: c.algorithm, challenge: c.challenge, number: n, salt: c.salt, signature: c.signature }));
-  return null;
 }
 // a place is bound to a key that nobody can export, not even this page: a copied place is worthless
 const EC = { name: "ECDSA", namedCurve: "P-256", hash: H };
@@ -117,9 +115,9 @@ F.onsubmit = async (e) => {
     // too much is going on, perhaps behind an address that many share: the same join again, by itself
     for (let i = 400; i--;) {
       const r = await post("/join", key, { proof: await prove(), cnf, ...(code && { code }) }), n = M.ceil(r.after * (1 + M.random()));
-      if (r.ok) { sessionStorage.removeItem("claim"); return location.reload(); }
-      // a provider's check began after this page was made: its widget comes with a new one
-      if (r.body.code === "human_check_failed" && !$("widget").innerHTML) return location.reload();
+      if (r.ok) sessionStorage.removeItem("claim");
+      // human_check_failed without a widget: the check began after this page was made, and comes with a new one
+      if (r.ok || (/^hu/.test(r.body.code) && !$("widget").innerHTML)) return location.reload();
       bad(told(r.body) + (n ? " " + t("We try again in {n} s.", { n }) : ""));
       if (!n) return;
       await pause(n);

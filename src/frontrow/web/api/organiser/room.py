@@ -22,8 +22,8 @@ Microseconds = Annotated[int, msgspec.Meta(ge=0, le=10**12)]
 
 class RoomAsked(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     """`action` is applied first, then the settings. `burst` is changed together with `rate_per_s`. `window_size` people
-    are called per `interval_us`. With `active_windows` (at least 2) so many windows can enter, else each for
-    `grace_us`."""
+    are called per `interval_us`. With `active_windows` (2 or more) so many windows enter, else each for `grace_us`.
+    """
 
     action: Literal["open", "pause", "resume", "queue_all", "close"] | None = None
     beacon: Annotated[str, msgspec.Meta(max_length=200)] = ""
