@@ -29,7 +29,11 @@ SUBJECTS: Final = (
     Subject(
         "admission",
         ("waitingroom/model/admission.py",),
-        ("tests/waitingroom/model/test_admission.py", "tests/waitingroom/model/test_slide_plans.py"),
+        (
+            "tests/waitingroom/model/test_admission.py",
+            "tests/waitingroom/model/test_slide_plans.py",
+            "tests/waitingroom/model/test_inflow.py",
+        ),
     ),
     Subject(
         "saga",
