@@ -171,6 +171,10 @@ class PlayedFan:
             purchases = server.office.purchases
             if begin:
                 return await purchases.begin(booking, visit, fence)
+            recent = purchases.just_held(booking.id, card)
+            if recent is not None:  # as the API does; others may have acted on it since
+                booking = recent
+                self.world.reached["paid unread"] += 1
             return await purchases.pay(booking, visit, card, fence)
 
         result = await self._with_own("begin payment" if begin else "pay", pay)

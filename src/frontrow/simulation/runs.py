@@ -51,6 +51,7 @@ INTERESTING: Final = (
     "checkout action",
     "checkout awaited",
     "paid in the browser",
+    "paid unread",
     "fact HoldChanged",
     "fact BookingPartlyRefunded",
     "fact BookingReseated",

@@ -86,8 +86,8 @@ class Scene:
             sections.append(Section("B", tuple(rows[: len(rows) - front]), rank=1))
         return Plan("small", (*sections, area("S", standing)))
 
-    def event(self, plan_hash: str) -> Event:
-        """The event on sale, with a type, an add-on, a code and a limit that only one booking can have."""
+    def event(self, plan_hash: str, *, limited: bool = True) -> Event:
+        """The event on sale, with a type, an add-on, a code and, if `limited`, a limit for one booking alone."""
         return Event(
             id=EVENT,
             name="Aurora",
@@ -109,5 +109,5 @@ class Scene:
             ticket_types=(TicketType("adult", "Adult"), TicketType("child", "Child", 5000)),
             add_ons=(AddOn("parking", "Parking", 700, stock=MOST, max_per_booking=2),),
             discounts=(Discount("TEN", 1000, most_uses=CODE_USES, most_per_person=1),),
-            limits=(SharedLimit("children", "Children", MOST, ("type:child",)),),
+            limits=(SharedLimit("children", "Children", MOST, ("type:child",)),) if limited else (),
         )

@@ -171,7 +171,8 @@ class World:
         now_us = self.now_us()
         await clean.catalogue.put_plan(digest(body), self.plan, body.decode(), now_us)
         await clean.catalogue.put_venue(Venue("ven_1", "Hall", digest(body), "Vienna", "AT", "Europe/Vienna"), now_us)
-        await clean.catalogue.put_event(self.scene.event(digest(body)), now_us)
+        limited = self.seed % 5 != 3  # without a limit, a server pays a hold that it has placed without reading it
+        await clean.catalogue.put_event(self.scene.event(digest(body), limited=limited), now_us)
         for fan in self.people:
             phone = "+4366012345"
             await clean.messages.put_contact(Contact(fan.name, phone=phone, channels=("sms",)), now_us)

@@ -91,4 +91,12 @@ MUTANTS = (
             "tests/boxoffice/adapters/ledger/test_contract.py::test_ledger[sqlite-a_visit_that_has_bought_tickets_holds_no_more_seats]",
         ),
     ),
+    Mutant(
+        "what a repeated request was answered is remembered as the hold",
+        "a server remembers holds as the ledger has them",
+        "boxoffice/holds/recent_holds.py",
+        "        if placed.repeated:\n            return\n",
+        "",
+        ("tests/boxoffice/holds/test_recent_holds.py::test_a_hold_that_was_there_before_is_not_remembered[sqlite]",),
+    ),
 )

@@ -179,4 +179,28 @@ MUTANTS = (
             "tests/boxoffice/checkout/test_checkout.py::test_one_fault_anywhere_charges_exactly_once[capture-lost_request]",
         ),
     ),
+    Mutant(
+        "a hold whose price another server changed is paid at its old price",
+        "what is paid is what it costs",
+        "boxoffice/adapters/ledger/payments/payment_transactions.py",
+        (
+            "        if isinstance(booking, BaseException) or (\n"
+            "            payment.version == 1 and booking.amount_minor != payment.amount_minor\n"
+            "        ):\n"
+        ),
+        "        if isinstance(booking, BaseException):\n",
+        (
+            "tests/boxoffice/checkout/test_paying_unread.py::test_paying_unread_ends_as_paying_what_was_read[sqlite-dearer]",
+        ),
+    ),
+    Mutant(
+        "a hold that counts in a shared limit is paid as it was before somebody chose again",
+        "codes and stocks within their limits",
+        "boxoffice/checkout/purchases.py",
+        "if event is None or event.payments.methods or _counts_uses(event):",
+        "if event is None or event.payments.methods:",
+        (
+            "tests/boxoffice/checkout/test_paying_unread.py::test_what_decides_before_the_first_write_is_read[a shared limit]",
+        ),
+    ),
 )

@@ -405,3 +405,27 @@ async def test_b11_a_seat_given_back_is_offered_claimed_and_paid(tmp_path):
         assert (paid["state"], paid["seats"]) == ("confirmed", ["S-A-2"])
         foreign = await first.call("decline_offer", offer_id=offer_id)
         assert (foreign.status_code, foreign.json()["code"]) == (404, "offer_not_found")
+
+
+async def test_a_hold_that_is_paid_where_it_was_placed_is_not_read_again(tmp_path, monkeypatch):
+    """Only for who sends its token and a live pass: of anybody else it must be looked up whose it is."""
+    async with a_platform(tmp_path) as platform, a_client(platform) as client:
+        buyer = await a_buyer(client)
+        await buyer.enter(EVENT_ID)
+        read, booking = [], platform.ledger.booking
+
+        async def counted(booking_id):
+            read.append(booking_id)
+            return await booking(booking_id)
+
+        held = await buyer.hold(EVENT_ID, seats=["S-B-3"])
+        monkeypatch.setattr(platform.ledger, "booking", counted)
+        stranger = await a_buyer(client)
+        assert (await stranger.call("pay", booking_id=held["booking"], json={"method": "pm_card_visa"})).is_error
+        no_pass = {"Frontrow-Booking": buyer.headers["Frontrow-Booking"], "Frontrow-Pass": ""}
+        assert (await buyer.call("pay", booking_id=held["booking"], json={"method": "pm"}, headers=no_pass)).is_error
+        assert read == [held["booking"]] * 2
+        assert (await buyer.pay(held["booking"]))["state"] == "confirmed"
+        assert read == [held["booking"]] * 2
+        assert (await buyer.pay(held["booking"]))["state"] == "confirmed", "asked again: it reads"
+        assert read == [held["booking"]] * 3

@@ -15,7 +15,7 @@ from frontrow.boxoffice.holds.hold_service import HoldService
 from frontrow.boxoffice.holds.model.bookings import HOLD_STATES, Booking, BookingState, HoldEnded, StaleFence
 from frontrow.boxoffice.holds.model.holds import Hold, IdempotencyMismatch, ShopPass, extended_end_us
 from frontrow.boxoffice.holds.model.requested_seats import Wish
-from frontrow.boxoffice.payments.model.payment_methods import CARD, PaymentMethod
+from frontrow.boxoffice.payments.model.payment_methods import ALL_METHODS, CARD, PaymentMethod, find_method
 from frontrow.boxoffice.pricing.model.booking_choices import BookingChoice
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import NotFound, Overloaded, Unauthorised
@@ -56,6 +56,23 @@ class Purchases:
         if fence is not None and fence != booking.fence:
             raise StaleFence(booking.id, fence)
         return visit
+
+    def just_held(self, booking_id: str, method: str) -> Booking | None:
+        """A hold as this server has placed it, to pay it once with this card without reading it again.
+
+        It may be out of date. Paying by card decides nothing before its first write, which compares state, fence, end
+        and price with the ledger, and goes on with what the ledger has. Whatever decides earlier needs the booking as
+        it is: other methods, events with limits to count, seats that cost nothing.
+        """
+        recent = self._holds.held.recent
+        booking = recent.find(booking_id, self._clock())
+        if booking is None or not booking.amount_minor or not method or find_method(ALL_METHODS, method):
+            return None
+        event = self._event_of(booking)
+        if event is None or event.payments.methods or _counts_uses(event):
+            return None
+        recent.forget(booking_id)
+        return booking
 
     async def place_or_change(
         self, event_id: str, visit: ShopPass, seat_ids: Sequence[str], wish: Wish | None = None
@@ -159,7 +176,11 @@ class Purchases:
             sale = self._sales.get(booking.event_id)
         except NotFound:  # not sold here any more; it may still be paid
             return booking
-        counts = sale.event.limits or any(one.unlocks for one in sale.event.discounts)
-        if not counts or booking.state is not BookingState.HELD:
+        if not _counts_uses(sale.event) or booking.state is not BookingState.HELD:
             return booking
         return await self._checkout.count_limits(booking, sale.event, sale.plan)
+
+
+def _counts_uses(event: Event) -> bool:
+    """Whether a hold of this event is counted in shared limits when it is paid."""
+    return bool(event.limits) or any(one.unlocks for one in event.discounts)

@@ -244,7 +244,7 @@ class _Attempt:
             runner.background.spawn(runner.claims.release(self.sale.event.id, extra, self.booking_id))
         runner.stats.won += 1
         runner.stats.seats_won += len(placed.seats)
-        self._finish(runner.held.show_placed(self.sale, placed, self.quote, self.now_us))
+        self._finish(runner.held.show_placed(self.sale, placed, self.quote, self.shop_pass.id, self.now_us))
 
     def _on_ledger_error(self, error: BaseException) -> None:
         if isinstance(error, Unavailable):  # it may be written: the claim stays, and a repeated request finds both

@@ -21,6 +21,7 @@ from frontrow.boxoffice.holds.model.holds import (
 )
 from frontrow.boxoffice.holds.ports.ledger import Ledger
 from frontrow.boxoffice.holds.ports.seat_claims import SeatClaims
+from frontrow.boxoffice.holds.recent_holds import RecentHolds
 from frontrow.boxoffice.pricing.model.prices import Quote, decode_lines, encode_lines
 from frontrow.core.clock import Clock
 from frontrow.core.errors import FrontrowError, NotFound, Unavailable
@@ -44,6 +45,7 @@ class HeldSeats:
         self._sales, self._claims, self._ledger, self._clock = sales, claims, ledger, clock
         self._on_change = on_change
         self._on_doubt = on_doubt  # called when the claim store is lost or disagrees with the ledger
+        self.recent = RecentHolds()
 
     async def of_fan(self, event_id: str, fan: str) -> tuple[Booking | None, int]:
         """The live hold of a fan who chooses seats, and how many bookings they had. An offer of the waitlist is none,
@@ -53,8 +55,9 @@ class HeldSeats:
         live = [one for one in bookings if one.state in HOLD_STATES and one.live(now_us) and not one.is_ordered]
         return next((one for one in live if one.origin is not Origin.OFFER), None), len(bookings)
 
-    def show_placed(self, sale: Sale, placed: PlacedHold, quote: Quote, now_us: int) -> Hold:
+    def show_placed(self, sale: Sale, placed: PlacedHold, quote: Quote, visit_id: str, now_us: int) -> Hold:
         """Update the seat cache and the map by a hold that the ledger has written, and build the fan's view of it."""
+        self.recent.remember(placed, quote, visit_id, now_us)
         if placed.repeated:  # its seats or its end may differ from what was claimed now
             sale.seats.mark_taken(placed.seats, placed.fan, placed.expires_at_us, now_us)
         for ended in placed.ended:
@@ -116,6 +119,7 @@ class HeldSeats:
             await self._give_up(sale, booking.id, seats)
             raise sale.new_refusal(error.seats) if isinstance(error, SeatsTaken) else error from error
         held = changed.booking
+        self.recent.forget(held.id)
         sale.seats.mark_taken(held.seats, held.fan, held.hold_expires_at_us, now_us)
         if changed.left:
             await self.freed(event.id, changed.left, held.id)
@@ -151,6 +155,7 @@ class HeldSeats:
     async def held_longer(self, booking: Booking) -> None:
         """The ledger moved the end of this hold to a later time."""
         now_us = self._clock()
+        self.recent.forget(booking.id)
         claim = SeatClaim(booking.event_id, booking.seats, booking.fan, booking.id, booking.hold_expires_at_us)
         await self._claims.claim(claim, now_us)
         self._sales.get(booking.event_id).seats.mark_taken(
@@ -176,6 +181,7 @@ class HeldSeats:
 
         An event that this server has closed has no claims and no map here.
         """
+        self.recent.forget(booking_id)
         try:
             await self._claims.release(event_id, seats, booking_id)
             sale = self._sales.get(event_id)

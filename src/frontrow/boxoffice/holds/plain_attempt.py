@@ -128,7 +128,7 @@ class PlainAttempts:
             self._background.spawn(self._claims.release(sale.event.id, extra, asked.booking_id))
         self._stats.won += 1
         self._stats.seats_won += len(placed.seats)
-        return self._held.show_placed(sale, placed, quote, now_us)
+        return self._held.show_placed(sale, placed, quote, asked.shop_pass.id, now_us)
 
     async def _release_and_refuse(self, seats: tuple[int, ...], asked: _Request, error: FrontrowError) -> SeatsTaken:
         """Step 5. A claim that cannot be released expires; the caller gets the refusal all the same."""

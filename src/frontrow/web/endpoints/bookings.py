@@ -140,7 +140,9 @@ class BookingEndpoints:
     async def pay(self, caller: Caller, booking_id: str, request: EndpointRequest) -> EndpointResponse:
         """POST pay: turn a hold into a sold booking; 202 while the provider is away and the seats are kept."""
         body = decode_body(_decode_pay, request.body)
-        booking = await self._own.find(caller, booking_id)
+        booking = self._own.just_held(caller, booking_id, body.method)
+        if booking is None:
+            booking = await self._own.find(caller, booking_id)
         if booking.state is BookingState.CONFIRMED and body.fence in (None, booking.fence):
             # Asked again, perhaps because the answer got lost. The visit has ended with the purchase: it needs no pass.
             paid = CheckoutResult(CheckoutState.CONFIRMED, booking)

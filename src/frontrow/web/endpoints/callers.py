@@ -141,6 +141,13 @@ class OwnBookings:
             raise BookingNotFound(booking_id)
         return booking
 
+    def just_held(self, caller: Caller, booking_id: str, method: str) -> Booking | None:
+        """A hold of the caller that can be paid without reading it again (`Purchases.just_held`): one whose booking
+        token and pass came along, so that nothing about it must be looked up to know whose it is."""
+        if booking_id not in caller.bookings or caller.shop_pass is None:
+            return None
+        return self._purchases.just_held(booking_id, method)
+
     async def find_seen(self, caller: Caller, booking_id: str) -> Booking:
         """The booking, if the caller may look at it: as its owner, or by a link from a message about it."""
         purposes = (LinkPurpose.BOOKING.value, LinkPurpose.PRIORITY.value)
