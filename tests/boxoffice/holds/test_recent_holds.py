@@ -73,7 +73,7 @@ async def test_a_hold_that_was_there_before_is_not_remembered(shop: Shop) -> Non
 
 def test_a_hold_is_forgotten_at_its_end_and_no_earlier() -> None:
     recent = RecentHolds()
-    recent.remember(placed(1), NO_PRICE, "vis_1", NOW)
+    recent.remember(placed(1), NO_PRICE, "", "vis_1", NOW)
     found = recent.find("bkg_1", NOW + 60 * US_PER_S - 1)
     assert found is not None
     assert (found.state, found.visit_id, found.created_at_us) == (BookingState.HELD, "vis_1", NOW)
@@ -84,7 +84,7 @@ def test_a_hold_is_forgotten_at_its_end_and_no_earlier() -> None:
 def test_a_server_remembers_a_bounded_number_of_holds_the_newest() -> None:
     recent = RecentHolds(max_holds=3)
     for number in range(1, 6):
-        recent.remember(placed(number), NO_PRICE, "", NOW)
-    recent.remember(placed(9, repeated=True), NO_PRICE, "", NOW)
+        recent.remember(placed(number), NO_PRICE, "", "", NOW)
+    recent.remember(placed(9, repeated=True), NO_PRICE, "", "", NOW)
     assert len(recent) == 3
     assert [number for number in range(10) if recent.find(f"bkg_{number}", NOW)] == [3, 4, 5]

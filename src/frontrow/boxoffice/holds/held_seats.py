@@ -57,7 +57,7 @@ class HeldSeats:
 
     def show_placed(self, sale: Sale, placed: PlacedHold, quote: Quote, visit_id: str, now_us: int) -> Hold:
         """Update the seat cache and the map by a hold that the ledger has written, and build the fan's view of it."""
-        self.recent.remember(placed, quote, visit_id, now_us)
+        self.recent.remember(placed, quote, encode_lines(quote.lines), visit_id, now_us)
         if placed.repeated:  # its seats or its end may differ from what was claimed now
             sale.seats.mark_taken(placed.seats, placed.fan, placed.expires_at_us, now_us)
         for ended in placed.ended:

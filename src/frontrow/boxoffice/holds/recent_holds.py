@@ -10,7 +10,7 @@ from typing import Final
 
 from frontrow.boxoffice.holds.model.bookings import Booking, BookingState
 from frontrow.boxoffice.holds.model.holds import PlacedHold
-from frontrow.boxoffice.pricing.model.prices import Quote, encode_lines
+from frontrow.boxoffice.pricing.model.prices import Quote
 
 MAX_HOLDS: Final = 10_000  # remembered by a process; the oldest are forgotten first
 
@@ -21,17 +21,17 @@ class RecentHolds:
     __slots__ = ("_holds", "_max_holds")
 
     def __init__(self, max_holds: int = MAX_HOLDS) -> None:
-        self._holds: OrderedDict[str, tuple[PlacedHold, Quote, str, int]] = OrderedDict()
+        self._holds: OrderedDict[str, tuple[PlacedHold, Quote, str, str, int]] = OrderedDict()
         self._max_holds = max_holds
 
     def __len__(self) -> int:
         return len(self._holds)
 
-    def remember(self, placed: PlacedHold, quote: Quote, visit_id: str, now_us: int) -> None:
+    def remember(self, placed: PlacedHold, quote: Quote, price_lines: str, visit_id: str, now_us: int) -> None:
         """A hold that the ledger has written for this visit. One that it had before may have changed since."""
         if placed.repeated:
             return
-        self._holds[placed.booking_id] = (placed, quote, visit_id, now_us)
+        self._holds[placed.booking_id] = (placed, quote, price_lines, visit_id, now_us)
         if len(self._holds) > self._max_holds:
             self._holds.popitem(last=False)
 
@@ -40,7 +40,7 @@ class RecentHolds:
         found = self._holds.get(booking_id)
         if found is None:
             return None
-        placed, quote, visit_id, placed_at_us = found
+        placed, quote, price_lines, visit_id, placed_at_us = found
         if placed.expires_at_us <= now_us:
             self.forget(booking_id)
             return None
@@ -57,7 +57,7 @@ class RecentHolds:
             placed_at_us,
             placed_at_us,
             placed.expires_at_us,
-            price_lines=encode_lines(quote.lines),
+            price_lines=price_lines,
         )
 
     def forget(self, booking_id: str) -> None:
