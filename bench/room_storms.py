@@ -35,7 +35,7 @@ PER_ADDRESS = 4_096  # viewers of one loopback address, which has some 28,000 po
 RESET = struct.pack("ii", 1, 0)  # SO_LINGER: an end without a goodbye, as when a network goes
 BACK_S = (1.0, 3.0)  # who is refused or cut off tries again after so long, as a browser does
 SERVED_WITHIN_S = 400.0
-ALONE_S = 2.0
+ALONE_S = 6.0  # one viewer: what the server uses anyway
 STEADY_FRAMES = 5  # of each viewer, to measure a broadcast
 READ_BYTES = 16_384
 STORMS = ("dropped", "restarted", "killed")
@@ -196,11 +196,13 @@ def measure_storms(streams: int, rounds: int, tell: Tell) -> dict[str, Any]:
 
 def _measure(room: ServedRoom, viewers: Viewers, places: list[bytes], rounds: int, tell: Tell) -> dict[str, Any]:
     viewers.come(range(1))
+    viewers.turn_for(1.0)
+    before_s = room.used().cpu_s
     viewers.turn_for(ALONE_S)
-    alone = room.used()
+    alone, began_s = room.used(), time.perf_counter()
     viewers.come(range(1, viewers.count))
-    opened_s, full = viewers.until_served()[-1] - ALONE_S, room.used()
-    steady_us = _steady(room, viewers)
+    opened_s, full = viewers.until_served()[-1] + viewers.began_s - began_s, room.used()
+    steady_us = _steady(room, viewers, (alone.cpu_s - before_s) / ALONE_S)
     tell(1)
     standing, storms = _standing(room, places), []
     if len(standing) != viewers.count:
@@ -231,13 +233,14 @@ def _measure(room: ServedRoom, viewers: Viewers, places: list[bytes], rounds: in
     }
 
 
-def _steady(room: ServedRoom, viewers: Viewers) -> float:
-    """The server's CPU for one frame to one viewer, while nothing else happens."""
-    frames, cpu = viewers.frames, room.used().cpu_s
-    deadline_s = time.perf_counter() + SERVED_WITHIN_S
+def _steady(room: ServedRoom, viewers: Viewers, idle: float) -> float:
+    """The server's CPU for one frame to one viewer, while nothing else happens, less what it uses anyway."""
+    frames, cpu_s, began_s = viewers.frames, room.used().cpu_s, time.perf_counter()
+    deadline_s = began_s + SERVED_WITHIN_S
     while viewers.frames - frames < STEADY_FRAMES * viewers.count and time.perf_counter() < deadline_s:
         viewers.turn_for(0.1)
-    return (room.used().cpu_s - cpu) / max(1, viewers.frames - frames) * 1e6
+    own_s = room.used().cpu_s - cpu_s - idle * (time.perf_counter() - began_s)
+    return max(0.0, own_s) / max(1, viewers.frames - frames) * 1e6
 
 
 def _storm(room: ServedRoom, viewers: Viewers, kind: str) -> dict[str, Any]:
