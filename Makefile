@@ -17,7 +17,7 @@ $(PYTHON) -m venv .venv
 $(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV)
 endef
 
-.PHONY: help setup demo test test-twice test-connectors test-pythons mutants mutation coverage simulate simulate-trace simulate-soak check format bench bench-limits bench-limits-serve bench-adaptive bench-room bench-seats bench-checkout bench-api bench-sale bench-pages screens containers soak fault-soak stripe-schema docs dist sbom audit lock clean
+.PHONY: help setup demo test test-twice test-connectors test-pythons mutants mutation coverage simulate simulate-trace simulate-soak check format bench bench-limits bench-limits-serve bench-adaptive bench-room bench-scale bench-seats bench-checkout bench-api bench-sale bench-pages screens containers soak fault-soak stripe-schema docs dist sbom audit lock clean
 
 help:            ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -101,6 +101,9 @@ bench-limits-serve: setup  ## limits as a service: CPU per call beside a bare he
 bench-room: setup  ## the waiting room beside a bare hello and FastAPI, its state and its streams
 	$(BIN)/python -m bench.room
 
+bench-scale: setup  ## 14 million joins, status through nginx, 18,000 streams in storms; goes on where it was stopped
+	$(BIN)/python -m bench.room_scale
+
 bench-seats: setup   ## seat attempts, holds and bookings per second (PRETIX=1: pretix too): JSON, table, plot in bench/out
 	$(BIN)/python -m bench.seats $(if $(PRETIX),--pretix)
 
@@ -124,7 +127,7 @@ bench-sale: setup  ## small sales by `frontrow storm`: latencies, CPU, and wheth
 containers: setup  ## deploy/compose.yaml in real containers: buy, kill, upgrade, restore (root, podman; BEFORE=revision)
 	$(BIN)/python -m tests.containers $(if $(BEFORE),--before $(BEFORE)) $(if $(ARCHIVE),--archive $(ARCHIVE))
 
-soak: setup      ## a million recorded operations, checked for exclusivity; 1,500 histories of money; the long storms; fault runs; partitions between hosts; every extra; attacks; 2.2 million request heads; connectors in every language; other Pythons; containers
+soak: setup      ## a million recorded operations, checked for exclusivity; 1,500 histories of money; the long storms; fault runs; partitions between hosts; every extra; attacks; 2.2 million request heads; 14 million joins; connectors in every language; other Pythons; containers
 	$(BIN)/python -m bench.seats_history
 	$(BIN)/python -m bench.fault_runs
 	$(BIN)/python -m bench.network_partitions || [ $$? = 2 ]
@@ -139,6 +142,7 @@ soak: setup      ## a million recorded operations, checked for exclusivity; 1,50
 	$(BIN)/python -m bench.head_fuzz
 	FRONTROW_LEDGERS=partitioned $(BIN)/python -m pytest -o timeout=3600 tests/boxoffice/adapters/ledger tests/boxoffice/people/test_people_book.py
 	$(BIN)/python -m bench.unfriendly
+	$(BIN)/python -m bench.room_scale
 	$(MAKE) test-connectors
 	$(MAKE) containers
 	$(MAKE) test-pythons
