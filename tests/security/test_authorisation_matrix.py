@@ -54,6 +54,8 @@ ROWS = {
     "room_overflow": "own:public",
     "room_page": "own:public",
     "room_stream": "own:public",
+    "room_notice": "own:public",
+    "room_notice_kinds": "own:public",
     "room_shop_health": "own:public",  # signed with its reporter's key; sessions and passes count for nothing
     # -- who has a pass
     "place_hold": "own:pass",

@@ -46,6 +46,7 @@ REPEATABLE = {
     "provider_webhook": SAME_AGAIN,
     "channel_report": SAME_AGAIN,
     "ask_storm_consent": SAME_AGAIN,
+    "room_notice": SAME_AGAIN,
     "room_shop_health": NUMBERED,
     "room_give_back": ENDED,
     "room_left": ENDED,

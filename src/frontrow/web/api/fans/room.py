@@ -14,6 +14,7 @@ from frontrow.web.api.shared_routes import own_checks
 from frontrow.web.endpoints.room.openapi_shapes import SHAPES
 from frontrow.web.endpoints.room.routes import ROUTES as TABLE
 from frontrow.web.endpoints.room.routes import RoomRoute
+from frontrow.web.endpoints.room.turn_notices import answer_kinds, answer_notice
 from frontrow.web.http.access import Access
 from frontrow.web.http.asgi import AnswerApp, read_request
 from frontrow.web.http.messages import await_answer
@@ -53,7 +54,39 @@ async def stream(request: Request[Any, Any, Any], event_id: FromPath[str], platf
     return AnswerApp(refusal) if refusal else stream_app(endpoints.streams[event_id], address)
 
 
+def _access(name: str) -> dict[str, Any]:
+    shape = SHAPES[name]
+    return own_checks(Access.PUBLIC, body=shape.body, answers=shape.answers, problems=shape.problems)
+
+
+@post(
+    PREFIX + "/notice",
+    operation_id="room_notice",
+    summary="Be told shortly before the turn",
+    status_code=200,
+    opt=_access("notice"),
+)
+async def ask_for_notice(request: Request[Any, Any, Any], event_id: FromPath[str], platform: FromPlatform) -> ASGIApp:
+    context, asked = platform.endpoints.room.context, await read_request(request)
+    pages = context.pages
+    return AnswerApp(
+        await answer_notice(platform.room.notices, context, pages.notices, event_id, asked, pages.words(asked))
+    )
+
+
+@get(
+    PREFIX + "/notice",
+    operation_id="room_notice_kinds",
+    summary="How people can be told before their turn",
+    opt=_access("notice_kinds"),
+)
+async def notice_kinds(event_id: FromPath[str], platform: FromPlatform) -> ASGIApp:
+    return AnswerApp(answer_kinds(platform.room.notices))
+
+
 ROUTES: list[HTTPRouteHandler] = [
     *(_handler(route) for route in TABLE if SHAPES[route.name].bearer != "organiser"),  # see `organiser.room`
     stream,
+    ask_for_notice,
+    notice_kinds,
 ]

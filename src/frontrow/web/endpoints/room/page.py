@@ -185,7 +185,11 @@ class RoomPages:
         self._settings = settings or PageSettings()
         self._surroundings = surroundings or PlainSurroundings(self._settings.titles)
         self._css, self._js, self._page = _page_files(self._settings.theme)
-        self._notices = Notices(self._settings.brand, self._settings.theme)
+        self.notices = Notices(self._settings.brand, self._settings.theme)
+
+    def words(self, request: EndpointRequest) -> Any:
+        """The texts in the visitor's language."""
+        return self._surroundings.words(request)
 
     # -- the page ----------------------------------------------------------------------------------------------------
 
@@ -213,11 +217,11 @@ class RoomPages:
         """The static page for people beyond the depth cap; costs nothing to make."""
         words, varies = self._surroundings.shared_words(request)
         head = b"cache-control: public, max-age=60\r\n" + varies + (b"retry-after: 60\r\n" if status == 503 else b"")
-        return self._notices.answer(status, words, OVERFLOW, refresh_s=OVERFLOW_AGAIN_S, head=head)
+        return self.notices.answer(status, words, OVERFLOW, refresh_s=OVERFLOW_AGAIN_S, head=head)
 
     def inside(self) -> EndpointResponse:
         """The page after the room where no shop is set."""
-        return self._notices.answer(200, PLAIN_WORDS, INSIDE, head=NO_STORE)
+        return self.notices.answer(200, PLAIN_WORDS, INSIDE, head=NO_STORE)
 
     def instead_of_problem(self, event: str, error: FrontrowError, request: EndpointRequest) -> EndpointResponse | None:
         """For a browser's form: the page with the error in words, or the overflow page; None for API clients."""

@@ -44,6 +44,16 @@ REFUSALS = {
     "rate_limited": N_("Many requests come from your connection right now. Your place is kept."),
 }
 
+# the answers to the form that asks for a notice before the turn
+TOLD = {
+    "heading": N_("We will tell you"),
+    "text": N_("You get one message shortly before your turn. Keep this browser: your place is kept here."),
+}
+NOT_TOLD = {
+    "heading": N_("That did not work"),
+    "text": N_("Check the address or the number with its country, such as +43 660 1234567, and try again."),
+}
+
 
 class PlainWords:
     """The page's texts as written in the sources; the platform's pages translate them (`site.languages`)."""

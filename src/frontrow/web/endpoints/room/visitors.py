@@ -6,7 +6,7 @@ first without a task. The place comes as a bearer token or, from the page, in a 
 
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Any, Protocol, TypeVar
+from typing import Annotated, Any, Literal, Protocol, TypeVar
 from urllib.parse import parse_qs
 
 import msgspec
@@ -53,8 +53,17 @@ class ClaimBody(msgspec.Struct, forbid_unknown_fields=True):
     wish: str = ""
 
 
+class NoticeBody(msgspec.Struct, forbid_unknown_fields=True):
+    """Who is to be told before the turn: an address by mail, a number by SMS. `withdraw` forgets it."""
+
+    kind: Literal["email", "sms"] = "email"
+    to: Annotated[str, msgspec.Meta(max_length=300)] = ""
+    withdraw: bool = False
+
+
 _decode_join = msgspec.json.Decoder(JoinBody).decode
 _decode_claim = msgspec.json.Decoder(ClaimBody).decode
+_decode_notice = msgspec.json.Decoder(NoticeBody).decode
 _WIDGET_FIELDS = (
     "altcha",
     "cf-turnstile-response",
@@ -70,6 +79,10 @@ def read_join_body(request: EndpointRequest) -> JoinBody:
 
 def read_claim_body(request: EndpointRequest) -> ClaimBody:
     return _read_body(request, _decode_claim, ClaimBody) if request.body else NO_CLAIM
+
+
+def read_notice_body(request: EndpointRequest) -> NoticeBody:
+    return _read_body(request, _decode_notice, NoticeBody)
 
 
 def _read_body(request: EndpointRequest, decode: Callable[[bytes], Body], kind: type[Body]) -> Body:
