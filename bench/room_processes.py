@@ -19,7 +19,8 @@ from tests.support.servers import free_port
 EVENT = "aurora"
 START_WITHIN_S = 120
 STOP_WITHIN_S = 30
-PROXIES = {"TRUSTED_PROXIES": "127.0.0.0/8"}  # the crowd comes with addresses of its own
+# the crowd comes with addresses of its own, and computes no proofs
+SETTINGS = {"TRUSTED_PROXIES": "127.0.0.0/8", "HUMAN": "none"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ class ServedRoom:
         self._command = [sys.executable, "-m", "frontrow.cli.main", "room", "serve", "-e", EVENT]
         self._command += ["--port", str(self.port), "--folder", str(folder), "--store", store]
         self._command += ["--workers", str(workers)]
-        changes = {f"FRONTROW_ROOM_{name}": value for name, value in (PROXIES | settings).items()}
+        changes = {f"FRONTROW_ROOM_{name}": value for name, value in (SETTINGS | settings).items()}
         self._environment = os.environ | changes
         self._process: subprocess.Popen[bytes] | None = None
 

@@ -12,6 +12,7 @@ from tests.support.sources import ROOT, sources
 OWN_POLLS = {
     "tests/faults/selling.py": "a promise about recovery, counted in pauses of the loop and not in seconds",
     "tests/contracts/seat_claims.py": "checks an invariant in each turn while others work",
+    "tests/mutants/mutation_session.py": "waits for forks, each of which is killed when its time is over",
     "tests/limits/test_outgoing.py": "in a loop whose time stands still",
     "tests/web/guard/test_guarded_protocol.py": "in a loop whose time stands still",
 }

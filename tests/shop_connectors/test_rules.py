@@ -26,7 +26,7 @@ from frontrow.waitingroom.protect.connector_client import RULES_EVERY_S, Connect
 from frontrow.waitingroom.protect.connector_rules import RULES_LIFE_S, read_rules, why_open
 from frontrow.waitingroom.protect.forward_auth import ForwardAuth
 from tests.shop_connectors.languages import HERE, Language
-from tests.shop_connectors.test_shops import ROOM, Shop, running
+from tests.shop_connectors.running_shop import ROOM, Shop, running
 from tests.support.servers import free_port
 from tests.web.room.console_session import ConsoleClient, close_clients, owner_of
 from tests.web.room.room_process import Served, wait_for

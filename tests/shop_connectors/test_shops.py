@@ -2,16 +2,12 @@
 
 import contextlib
 import json
-import os
 import re
-import signal
 import socket
-import subprocess
 import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, ClassVar
@@ -21,42 +17,12 @@ import jwt
 import pytest
 
 from connectors.make_vectors import ROOMS, signed
-from tests.shop_connectors.languages import HERE, ROOT, Language
+from tests.shop_connectors.languages import HERE, Language
+from tests.shop_connectors.running_shop import PLAIN, ROOM, Shop, running
 from tests.support.servers import free_port
 from tests.web.room.room_process import Served, wait_for
 
 WANTED = "/seats/caf%C3%A9?row=3&seat=a%26b"
-ROOM = "/v1/events/aurora/room"
-PLAIN = {"user-agent": "test", "accept": "text/html"}
-
-
-@dataclass
-class Shop:
-    """A shop and its room."""
-
-    name: str
-    url: str
-    room: Served
-    log: Path
-
-    def browser(self) -> httpx.Client:
-        return httpx.Client(base_url=self.url, trust_env=False, timeout=30, headers=PLAIN)
-
-
-@contextlib.contextmanager
-def running(language: Language, folder: Path, port: int, room_url: str) -> Iterator[Path]:
-    """The example shop of a language, before the room at this address; its log."""
-    url = f"http://127.0.0.1:{port}"
-    environment, command = language.environment(port, room_url, url), language.shop_command(port)
-    with (folder / "shop.log").open("wb") as log:
-        process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=log, stderr=log, start_new_session=True)
-    try:
-        told = (folder / "shop.log").read_text
-        wait_for(lambda: httpx.get(f"{url}/health", trust_env=False).status_code == 200, told)
-        yield folder / "shop.log"
-    finally:
-        os.killpg(process.pid, signal.SIGTERM)  # Node and the shells have a child of their own
-        process.wait(30)
 
 
 @pytest.fixture(scope="module", params=HERE, ids=lambda one: one.name)

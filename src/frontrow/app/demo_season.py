@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 
 from frontrow.app.ledger_tools import opened_ledger
 from frontrow.boxoffice.events.model.events import Event, EventStatus, Fee, PriceTier, check_event
+from frontrow.boxoffice.events.model.room_rules import RoomRules
 from frontrow.boxoffice.payments.model.payment_rules import PaymentRules
 from frontrow.boxoffice.pricing.model.sale_options import AddOn, TicketType
 from frontrow.boxoffice.seats.formats.plan_document import digest, plan_bytes
@@ -101,7 +102,7 @@ SEASON: Final = (
         line_up=("Ingrid Solheim", "Aurora Chamber Orchestra", "Light by Studio Nord"),
         more=(TYPES, EXTRAS),
     ),
-    Show(BUSY_ID, BUSY_NAME, THEATRE, HOUSE, FIRST_IN_DAYS + 1),
+    Show(BUSY_ID, BUSY_NAME, THEATRE, HOUSE, FIRST_IN_DAYS + 1, more=(("room", RoomRules(human="none")),)),
     Show(
         "evt_match",
         "Harbour City v Northgate",

@@ -290,7 +290,7 @@ async def test_w12_fans_register_are_drawn_get_a_code_by_mail_and_join_with_it(t
         starts, sale = api.platform.clock() + HOUR_S * US_PER_S, at(api.platform, 2 * HOUR_S)
         event = await draft(api, sale_starts_at=sale)
         path, own = f"/v1/events/{event}/presale", f"{EVENTS}/{event}/presale"
-        await patched(api, event, presale_starts_at=time_text(starts))
+        await patched(api, event, presale_starts_at=time_text(starts), room={"human": "none"})
         await api.post(f"{EVENTS}/{event}/publish")
         assert (await api.client.get(path)).status_code == 404
         asked = {"opens_at": at(api.platform, -60), "closes_at": at(api.platform, 1800), "codes": 2}

@@ -107,6 +107,9 @@ def save(number: int, version: int, move: Move | None, booking: str = "") -> Sav
     return SavePayment(payment, moving, (), NOW)
 
 
+PLAIN_PAYMENT = (0, 0, 0, "", "", "", 0, "", 0, "", 0)  # what a row says behind its version
+
+
 def asked_to_save(history: ConflictHistory, *, changed: bool = False) -> list[str]:
     """The statements of a batch of three saves: a new payment, a confirmation and an answer of the provider."""
     batch = [save(1, 1, Move.BEGIN_PAYMENT), save(2, 3, Move.CONFIRM), save(3, 4, None)]
@@ -127,7 +130,7 @@ def asked_to_save(history: ConflictHistory, *, changed: bool = False) -> list[st
                 "set_payments": [(row[0],) for row in query.rows if not (changed and row[0] == "pay_2")],
                 "lock_bookings": [],
                 "lock_payments": [
-                    ("pay_2", "bkg_2", 1, "simulated", 0, "EUR", "authorising", *[""] * 3, 1, 0, 0, 2, 0, 0, 0, "")
+                    ("pay_2", "bkg_2", 1, "simulated", 0, "EUR", "authorising", *[""] * 3, 1, 0, 0, 2, *PLAIN_PAYMENT)
                 ],
             }[query.name]
     return names
