@@ -138,16 +138,21 @@ class StripeSettings:
 
 @dataclass(frozen=True, slots=True)
 class AdyenSettings:
-    """`[adyen]`: all four, or none."""
+    """`[adyen]`: all of the first four, or none."""
 
     api: str = setting("", example=ADYEN_EXAMPLE, doc="Adyen's address for the account, with the version")
     key: str = setting("", secret=True, example="AQE…")
     merchant_account: str = setting("", example="YourCompanyECOM")
     hmac_key: str = setting("", secret=True, example="64 hexadecimal digits", doc="of the standard webhook")
+    client_key: str = setting(
+        "",
+        example="live_…",
+        doc="for Adyen's form on the checkout page, whose addresses follow from api; empty: fans pay on Adyen's page",
+    )
 
     @property
     def access(self) -> AdyenAccess:
-        return AdyenAccess(self.api, self.key, self.merchant_account, self.hmac_key)
+        return AdyenAccess(self.api, self.key, self.merchant_account, self.hmac_key, self.client_key)
 
 
 @dataclass(frozen=True, slots=True)

@@ -216,7 +216,7 @@ class PlatformSettings:
             )
 
     def _check_adyen(self) -> None:
-        """All four of Adyen's settings, or none."""
+        """All four that Adyen needs, or none; the client key only beside them."""
         if any(self.adyen.access):
             self.adyen.access.check()
 

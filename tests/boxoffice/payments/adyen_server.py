@@ -21,6 +21,7 @@ from frontrow.boxoffice.adapters.payments.adyen_access import AdyenAccess
 from frontrow.boxoffice.adapters.payments.adyen_webhooks import sign_text
 from frontrow.core.clock import Clock
 
+CLIENT_KEY = "test_CLIENTKEY"
 KEY, HMAC_KEY, MERCHANT = (
     "AQE-test-key",
     "44782DEF547AAA06C910C43932B1EB0C71FC68D9D0C057550C48EC2ACF6BA056",
@@ -65,6 +66,7 @@ class AdyenServer:
         self.merchants = {MERCHANT}
         self.revoked: set[str] = set()
         self.fail_next: list[str] = []  # "lost": done, but not answered; "500": not done
+        self.away = False
         self.decides = True  # whether it tells what became of modifications
         self._numbers = itertools.count(1)
 
@@ -79,6 +81,31 @@ class AdyenServer:
         if success:
             session["payments"].append(self._shown(payment) | {"resultCode": "Authorised"})
         return f"result-{session_id}"
+
+    def set_up_session(self, session_id: str, data: str) -> dict[str, Any] | None:
+        """Adyen's form asks what it can show; None: it is no session of a form."""
+        session = self.sessions.get(session_id, {})
+        if "asked" not in session or data != f"data-of:{session_id}":
+            return None
+        kinds = session["asked"].get("allowedPaymentMethods", ["scheme"])
+        return {"id": session_id, "amount": session["amount"], "paymentMethods": [{"type": one} for one in kinds]}
+
+    def pay_in_form(self, session_id: str, card: str) -> dict[str, Any]:
+        """A fan pays in Adyen's form. A bank's page is a redirect; a paid session takes nothing more."""
+        session = self.sessions[session_id]
+        assert "asked" in session, "a session of Adyen's page"
+        if session["status"] == "completed":
+            return {"resultCode": "Error", "sessionResult": f"result-{session_id}"}
+        if card in AT_ONCE:
+            payment = self._made(session["merchantAccount"], session["reference"], session["amount"], card, card)
+            result = f"R{payment.psp}"
+            self.redirects[result] = payment.psp
+            url = f"{self.url.removesuffix('/v71')}/redirect/{result}"
+            return {"resultCode": "RedirectShopper", "action": {"type": "redirect", "method": "GET", "url": url}}
+        good = card not in REFUSED
+        result = self.pay_session(session_id, card if not good else "visa", success=good)
+        session["status"] = "completed" if good else "active"  # another card may be tried
+        return {"resultCode": "Authorised" if good else "Refused", "sessionResult": result}
 
     def answer_redirect(self, url: str, *, success: bool = True) -> str:
         """The fan at the page of the bank. Returns the redirectResult."""
@@ -120,7 +147,7 @@ class AdyenServer:
         if request.headers.get("X-API-Key") != KEY:
             return web.json_response({"status": 401, "errorCode": "000", "message": "Unauthorized"}, status=401)
         fault = self.fail_next.pop(0) if self.fail_next and request.method == "POST" else ""
-        if fault == "500":
+        if fault == "500" or self.away:
             return web.json_response({"status": 500, "errorCode": "905", "message": "down"}, status=500)
         key = request.headers.get("Idempotency-Key", "")
         assert len(key) <= 64
@@ -165,8 +192,11 @@ class AdyenServer:
             self.sessions[name] = session | {
                 k: asked[k] for k in ("reference", "amount", "merchantAccount", "returnUrl")
             }
-            url = f"{self.url.removesuffix('/v71')}/pay/{name}"
-            return self.sessions[name] | {"sessionData": "data", "url": url}
+            if asked.get("mode") == "hosted":
+                url = f"{self.url.removesuffix('/v71')}/pay/{name}"
+                return self.sessions[name] | {"url": url}
+            self.sessions[name]["asked"] = asked
+            return self.sessions[name] | {"sessionData": f"data-of:{name}"}
         if path == "/payments":
             return self._pay(asked)
         if path == "/cancels":
@@ -338,5 +368,6 @@ async def adyen_server() -> AsyncIterator[AdyenServer]:
         await runner.cleanup()
 
 
-def provider_of(adyen: AdyenServer, ledger: SqlLedger, clock: Clock) -> AdyenProvider:
-    return AdyenProvider(AdyenAccess(adyen.url, KEY, MERCHANT, HMAC_KEY), ledger.provider_notes, clock)
+def provider_of(adyen: AdyenServer, ledger: SqlLedger, clock: Clock, client_key: str = "") -> AdyenProvider:
+    access = AdyenAccess(adyen.url, KEY, MERCHANT, HMAC_KEY, client_key)
+    return AdyenProvider(access, ledger.provider_notes, clock)

@@ -28,6 +28,7 @@ from frontrow.core.clock import Clock
 from frontrow.core.errors import InvalidInput, Unauthorised
 from tests.boxoffice.checkout.till import EVENT, ISSUER, Till, open_till
 from tests.boxoffice.payments.adyen_server import (
+    CLIENT_KEY,
     MERCHANT,
     AdyenServer,
     adyen_server,
@@ -55,10 +56,11 @@ async def deliver(adyen: AdyenServer, provider: AdyenProvider, clock: Clock) -> 
         await provider.remember(notice)
 
 
+@pytest.mark.parametrize("client_key", ["", CLIENT_KEY], ids=["page", "form"])
 @pytest.mark.parametrize("check", [*CHECKS, *METHOD_CHECKS], ids=lambda check: check.__name__)
-async def test_the_contract(check: Check, adyen: AdyenServer, tmp_path: Path) -> None:
+async def test_the_contract(check: Check, client_key: str, adyen: AdyenServer, tmp_path: Path) -> None:
     async with open_till(tmp_path) as till:
-        provider = provider_of(adyen, till.ledger, till.clock)
+        provider = provider_of(adyen, till.ledger, till.clock, client_key)
 
         async def answer(intent: Intent, success: bool) -> None:
             adyen.answer_redirect(intent.action_url, success=success)
@@ -89,15 +91,77 @@ async def test_what_a_fan_brings_back_from_a_page_that_was_left_pays_no_dearer_o
         await provider.aclose()
 
 
+FORM = NewIntent(
+    "bkg_1", 1, 5_000, "EUR", "evt_1", 7, (1,), "k1", methods=("card", "ideal"), return_url="https://shop.example/c"
+)
+
+
+async def test_a_payment_for_the_form_is_a_session_of_the_form(adyen: AdyenServer, tmp_path: Path) -> None:
+    """What is sent, what the page is given, and that the same call opens no second one."""
+    async with open_till(tmp_path) as till:
+        provider = provider_of(adyen, till.ledger, till.clock, CLIENT_KEY)
+        intents = [await provider.create(FORM) for _ in range(2)]
+        (name,) = adyen.sessions
+        assert [one.client_secret for one in intents] == [f"{name}:data-of:{name}"] * 2
+        assert [(one.state, one.action_url) for one in intents] == [(IntentState.CREATED, "")] * 2
+        asked = adyen.sessions[name]["asked"]
+        expected = {
+            "amount": {"value": 5_000, "currency": "EUR"},
+            "returnUrl": "https://shop.example/c",
+            "additionalData": {"manualCapture": "true"},
+            "allowedPaymentMethods": ["scheme", "ideal"],
+            "authenticationData": {"threeDSRequestData": {"nativeThreeDS": "disabled"}},
+        }
+        assert {key: asked.get(key) for key in expected} == expected
+        assert "mode" not in asked
+        await provider.aclose()
+
+
+async def test_a_fan_whose_browser_cannot_show_the_form_pays_on_adyens_page(adyen: AdyenServer, tmp_path: Path) -> None:
+    """The form was opened, and then its page is asked for: also twice, and after a lost answer."""
+    async with open_till(tmp_path) as till:
+        provider = provider_of(adyen, till.ledger, till.clock, CLIENT_KEY)
+        form = await provider.create(FORM)
+        adyen.fail_next = ["lost"]
+        with pytest.raises(ProviderError):
+            await provider.authorise(form.ref, "hosted", "k2", "https://shop.example/c")
+        led = [await provider.authorise(form.ref, "hosted", "k2", "https://shop.example/c") for _ in range(2)]
+        first, page = adyen.sessions
+        assert [(one.state, one.action_url.rpartition("/")[2]) for one in led] == [(IntentState.ACTION, page)] * 2
+        result = adyen.pay_session(page)
+        assert await provider.returned(form.ref, {"sessionId": page, "sessionResult": result})
+        assert (await provider.read(form.ref)).state is IntentState.AUTHORISED
+        adyen.pay_session(first)  # the other tab still shows the form: the money of one of them goes back
+        await deliver(adyen, provider, till.clock)
+        assert [one.state for one in await provider.page(0)] == [IntentState.AUTHORISED] * 2
+        await provider.aclose()
+
+
+async def test_a_form_in_an_old_tab_pays_no_dearer_payment(adyen: AdyenServer, tmp_path: Path) -> None:
+    """An add-on was chosen in between: what the old form brings counts for the payment that it was opened for."""
+    async with open_till(tmp_path) as till:
+        provider = provider_of(adyen, till.ledger, till.clock, CLIENT_KEY)
+        cheap = await provider.create(FORM)
+        await provider.void(cheap.ref, "void")
+        dear = await provider.create(NewIntent("bkg_1", 2, 90_000, "EUR", "evt_1", 7, (1,), "k3", methods=("card",)))
+        old, _ = adyen.sessions
+        brought = {"sessionId": old, "sessionResult": adyen.pay_session(old)}
+        assert await provider.returned(dear.ref, brought)
+        assert (await provider.read(dear.ref)).state is IntentState.CREATED
+        assert (await provider.read(cheap.ref)).state is IntentState.AUTHORISED, "told, so that it can be given back"
+        assert not await provider.returned(dear.ref, {"sessionId": "CS-of-nobody", "sessionResult": "x"})
+        await provider.aclose()
+
+
 # Whole sales.
 
 
 class Sale:
     """A till whose provider is Adyen, and the fans and notices around it."""
 
-    def __init__(self, till: Till, adyen: AdyenServer) -> None:
+    def __init__(self, till: Till, adyen: AdyenServer, client_key: str = "") -> None:
         self.till, self.adyen, self.told = till, adyen, 0
-        self.provider = provider_of(adyen, till.ledger, till.clock)
+        self.provider = provider_of(adyen, till.ledger, till.clock, client_key)
         self.open(self.provider, till.ledger)
 
     def open(self, provider: Any, ledger: Any) -> None:
@@ -146,6 +210,16 @@ async def sale(adyen: AdyenServer, tmp_path: Path) -> AsyncIterator[Sale]:
         one = Sale(till, adyen)
         yield one
         await one.provider.aclose()
+
+
+@pytest.fixture
+async def form_sale(adyen: AdyenServer, tmp_path: Path) -> AsyncIterator[Sale]:
+    """A till whose fans pay in Adyen's form."""
+    async with open_till(tmp_path) as till:
+        await till.ledger.catalogue.put_event(shop_event(id=EVENT), till.clock())
+        sale = Sale(till, adyen, CLIENT_KEY)
+        yield sale
+        await sale.provider.aclose()
 
 
 async def pay(sale: Sale, booking_id: str, fence: int, method: str) -> None:
@@ -315,6 +389,80 @@ async def test_a_fan_who_pays_on_adyens_page_and_comes_back_needs_no_notice(sale
     back = await sale.checkout.check(hold.booking_id, hold.fence, {"sessionId": session, "sessionResult": result})
     assert back.state is CheckoutState.CONFIRMED
     await sale.assert_money(hold.booking_id)
+
+
+async def open_form(sale: Sale, booking_id: str, fence: int) -> str:
+    """The checkout page opens Adyen's form. Returns its session."""
+    outcome = await sale.checkout.begin(booking_id, fence)
+    assert outcome.state is CheckoutState.OPEN
+    return outcome.client_secret.partition(":")[0]
+
+
+async def test_a_fan_who_pays_in_the_form_and_comes_back_needs_no_notice(form_sale: Sale) -> None:
+    sale, hold = form_sale, await form_sale.till.hold(1)
+    session = await open_form(sale, hold.booking_id, hold.fence)
+    assert await open_form(sale, hold.booking_id, hold.fence) == session, "one session per attempt, in every tab"
+    brought = {"sessionId": session, "sessionResult": "result-made-up"}
+    assert (await sale.checkout.check(hold.booking_id, hold.fence, brought)).state is CheckoutState.OPEN
+    said = sale.adyen.pay_in_form(session, "visa")
+    brought = {"sessionId": session, "sessionResult": said["sessionResult"]}
+    assert (await sale.checkout.check(hold.booking_id, hold.fence, brought)).state is CheckoutState.CONFIRMED
+    await sale.settle()
+    assert await sale.assert_money(hold.booking_id) is BookingState.CONFIRMED
+
+
+@pytest.mark.parametrize("order", ["in order", "doubled", "late"])
+@pytest.mark.parametrize("method", ["visa", "ideal"])
+async def test_a_form_that_is_paid_after_the_holds_end_sells_nothing(form_sale: Sale, method: str, order: str) -> None:
+    sale, hold = form_sale, await form_sale.till.hold(1)
+    session = await open_form(sale, hold.booking_id, hold.fence)
+    sale.till.clock.advance(601)
+    await sale.settle()
+    assert (await sale.till.booking(hold.booking_id)).state is BookingState.EXPIRED
+    sale.adyen.pay_in_form(session, method)
+    await sale.settle(order, for_s=120)
+    assert await sale.assert_money(hold.booking_id) is BookingState.EXPIRED
+    report = await sale.reconciler.run()
+    assert (report.problems, report.difference_minor) == ([], {})
+
+
+@pytest.mark.parametrize("told", ["by a notice", "by the page"])
+@pytest.mark.parametrize("method", ["visa", "ideal"])
+async def test_an_old_form_and_the_new_one_are_one_ticket_and_one_charge(
+    form_sale: Sale, method: str, told: str
+) -> None:
+    """Two tabs: in one the fan changed the basket, in the other the form of the earlier payment is paid, too."""
+    sale, hold = form_sale, await form_sale.till.hold(1)
+    old = await open_form(sale, hold.booking_id, hold.fence)
+    await sale.checkout.step_back(hold.booking_id, hold.fence)
+    new = await open_form(sale, hold.booking_id, hold.fence)
+    said = sale.adyen.pay_in_form(old, method)
+    if told == "by the page" and method == "visa":
+        brought = {"sessionId": old, "sessionResult": said["sessionResult"]}
+        assert (await sale.checkout.check(hold.booking_id, hold.fence, brought)).state is CheckoutState.OPEN
+    said = sale.adyen.pay_in_form(new, "visa")
+    brought = {"sessionId": new, "sessionResult": said["sessionResult"]}
+    assert (await sale.checkout.check(hold.booking_id, hold.fence, brought)).state is CheckoutState.CONFIRMED
+    await sale.settle(for_s=120)
+    assert await sale.assert_money(hold.booking_id) is BookingState.CONFIRMED
+    (kept,) = [one for one in sale.adyen.payments.values() if one.captured > one.refunded]
+    assert kept.reference == (await sale.till.driver_payment(hold.booking_id)).ref
+    report = await sale.reconciler.run()
+    assert (report.problems, report.difference_minor) == ([], {})
+
+
+async def test_a_card_that_is_declined_in_the_form_counts_once_and_another_pays(form_sale: Sale) -> None:
+    """The notice comes twice; the session stays the same."""
+    sale, hold = form_sale, await form_sale.till.hold(1)
+    session = await open_form(sale, hold.booking_id, hold.fence)
+    assert sale.adyen.pay_in_form(session, "declined")["resultCode"] == "Refused"
+    await sale.hear("doubled")
+    outcome = await sale.checkout.check(hold.booking_id, hold.fence)
+    assert (outcome.state, outcome.problem, outcome.tries_left) == (CheckoutState.OPEN, "card_declined", 2)
+    assert outcome.client_secret.startswith(f"{session}:")
+    said = sale.adyen.pay_in_form(session, "visa")
+    brought = {"sessionId": session, "sessionResult": said["sessionResult"]}
+    assert (await sale.checkout.check(hold.booking_id, hold.fence, brought)).state is CheckoutState.CONFIRMED
 
 
 async def test_a_fan_who_pays_twice_gets_the_second_payment_back(sale: Sale) -> None:

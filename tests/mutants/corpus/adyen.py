@@ -63,4 +63,28 @@ MUTANTS = (
         '        (item.reason or "")[:200],',
         (f"{TESTS}::test_no_digit_of_a_card_is_kept",),
     ),
+    Mutant(
+        "what an old tab of the form brings pays the dearer basket",
+        "a returned form pays only for its own payment",
+        f"{ADAPTER}/adyen.py",
+        "            own = ref if session in found.sessions else await self._notes.ref_of(NAME, session)\n",
+        "            own = ref\n",
+        (f"{TESTS}::test_a_form_in_an_old_tab_pays_no_dearer_payment",),
+    ),
+    Mutant(
+        "without the form the button leads nowhere",
+        "a fan whose browser cannot show the form pays on Adyen's page",
+        f"{ADAPTER}/adyen.py",
+        "                if not found.page_url:",
+        "                if False:",
+        (f"{TESTS}::test_a_fan_whose_browser_cannot_show_the_form_pays_on_adyens_page",),
+    ),
+    Mutant(
+        "the form is money taken at once",
+        "money is taken after the sale",
+        f"{ADAPTER}/adyen.py",
+        '            "additionalData": {"manualCapture": "true"},\n            "metadata": {"booking": made.booking,',
+        '            "metadata": {"booking": made.booking,',
+        (f"{TESTS}::test_a_payment_for_the_form_is_a_session_of_the_form",),
+    ),
 )

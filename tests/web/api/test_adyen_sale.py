@@ -84,6 +84,7 @@ GOOD = {
 
 def test_adyens_settings_are_all_there_or_none() -> None:
     assert read_settings(env=GOOD).deployment.payments_url == "adyen:"
+    assert read_settings(env=GOOD | {"FRONTROW_ADYEN_CLIENT_KEY": "test_ABC"}).adyen.access.client_key == "test_ABC"
     for name in ("API", "KEY", "MERCHANT_ACCOUNT", "HMAC_KEY"):
         with pytest.raises(ConfigError, match=f"adyen.{name.lower()} is not set"):
             read_settings(env={key: value for key, value in GOOD.items() if key != f"FRONTROW_ADYEN_{name}"})
@@ -95,6 +96,12 @@ def test_adyens_settings_are_all_there_or_none() -> None:
         ({"FRONTROW_ADYEN_API": "http://adyen.example/v71"}, "adyen.api must begin with https://"),
         ({"FRONTROW_ADYEN_API": "checkout-test"}, "adyen.api must be an address like"),
         ({"FRONTROW_ADYEN_HMAC_KEY": "abc"}, "adyen.hmac_key must be the 64 hexadecimal digits"),
+        ({"FRONTROW_ADYEN_CLIENT_KEY": "live_ABC"}, "adyen.client_key must be a client key .* begins with test_"),
+        ({"FRONTROW_ADYEN_CLIENT_KEY": 'test_"><script>'}, "adyen.client_key must be a client key"),
+        (
+            {"FRONTROW_ADYEN_API": "https://x-checkout-live.adyenpayments.com/v71", "FRONTROW_ADYEN_CLIENT_KEY": "AQE"},
+            "adyen.client_key must be a client key .* begins with live_",
+        ),
         ({"FRONTROW_ADYEN_KEY": "two words"}, "adyen.key must be an API key without spaces"),
         ({"FRONTROW_PAYMENTS_URL": "stripe:"}, "payments.url is stripe:, and stripe.key is not set"),
     ],

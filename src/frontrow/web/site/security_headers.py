@@ -79,6 +79,30 @@ STRIPE: Final = PagePolicy(
     trusted_types=False,
     payment=True,
 )
+
+
+def _adyen(environment: str) -> PagePolicy:
+    """What Adyen documents for its form: files, pictures and texts from its own network, the fields of a card in frames
+    of its API's host. Banks ask on their own pages, so no other frame is needed."""
+    api, files = (
+        f"https://checkoutshopper-{environment}.adyen.com",
+        f"https://checkoutshopper-{environment}.cdn.adyen.com",
+    )
+    return PagePolicy(
+        {
+            "script-src": files,
+            "style-src": files,
+            "img-src": f"{api} {files}",
+            "connect-src": f"{api} {files} https://checkoutanalytics-{environment}.adyen.com",
+            "frame-src": api,
+            "form-action": api,
+        },
+        trusted_types=False,
+    )
+
+
+ADYEN_TEST: Final = _adyen("test")
+ADYEN_LIVE: Final = _adyen("live")
 # Camera images are decoded by WebAssembly in a worker; the page's one Trusted Types policy covers both workers.
 GATE: Final = PagePolicy({"script-src": "'wasm-unsafe-eval'"}, camera=True, types="frontrow-door")
 # For workers: a worker has the policy of its own file, not of the page.

@@ -1,4 +1,5 @@
-"""Adyen over plain HTTP: sessions on its own page, stored cards, manual capture, refunds, cancels, signed webhooks.
+"""Adyen over plain HTTP: sessions on its own page or in its form on ours, stored cards, manual capture, refunds,
+cancels, signed webhooks.
 
 Captures, refunds and cancels are only received by the call; a webhook says later what became of them. Until then they
 are `processing`, or pending. Payments cannot be read at Adyen, so everything that it says is kept as notes in the
@@ -23,6 +24,7 @@ from frontrow.boxoffice.adapters.payments.adyen_notes import (
     CLOSED,
     HOSTED,
     MADE,
+    PAGE,
     SESSION,
     TYPES,
     AdyenObject,
@@ -102,8 +104,10 @@ class AdyenProvider:
         if new.method and new.method != HOSTED:
             return await self.authorise(ref, new.method, new.key, new.return_url)
         found = await self._find(ref)
-        if found.session is None:
-            await self._open_session(ref, new)
+        if found.session is None and self._access.client_key and not new.method:
+            await self._open_form(ref, new)
+        elif found.session is None:
+            await self._open_page(ref, new.key, SESSION, new.methods, new.event_id, new.return_url)
         return await self.authorise(ref, HOSTED, new.key) if new.method else (await self._find(ref)).intent()
 
     def _check_price(self, new: NewIntent) -> None:
@@ -123,6 +127,9 @@ class AdyenProvider:
         intent = found.intent()
         if method == HOSTED and found.session is not None:
             if intent.state is IntentState.CREATED:
+                if not found.page_url:  # it was opened for the form, which the fan's browser cannot show
+                    opened = found.session
+                    await self._open_page(ref, f"{key}:page", PAGE, opened.methods, opened.event, return_url)
                 await self._keep(ref, HOSTED, {})
             return (await self._find(ref)).intent()
         if found.asked("SENT", key) and (found.main is not None or not found.is_undecided):
@@ -243,13 +250,19 @@ class AdyenProvider:
         return msgspec.structs.replace(notice, ref=ref)
 
     async def returned(self, ref: str, answers: Mapping[str, str]) -> bool:
-        """The fan came back from Adyen's page, or from the page of a bank. What that says is asked of Adyen."""
+        """The fan came back from Adyen's page or the page of a bank, or Adyen's form is done. What that says is asked
+        of Adyen."""
         found = await self._find(ref)
         if found.session is not None and answers.get("sessionResult"):
+            # The session may be that of another payment, which the fan has left in an old tab: at another price.
+            session = answers.get("sessionId") or found.session.id
+            own = ref if session in found.sessions else await self._notes.ref_of(NAME, session)
+            if not own:
+                return False
             result = quote(answers["sessionResult"], safe="")
-            got = await self._send("GET", f"/sessions/{quote(found.session.id, safe='')}?sessionResult={result}")
+            got = await self._send("GET", f"/sessions/{quote(session, safe='')}?sessionResult={result}")
             for one in got.get("payments") or ():
-                await self._keep_result(ref, one | {"amount": one.get("amount") or {}}, "")
+                await self._keep_result(own, one | {"amount": one.get("amount") or {}}, "")
             return True
         if answers.get("redirectResult"):
             details = {"details": {"redirectResult": answers["redirectResult"]}}
@@ -307,23 +320,44 @@ class AdyenProvider:
 
     # Calls.
 
-    async def _open_session(self, ref: str, new: NewIntent) -> None:
+    async def _open_form(self, ref: str, new: NewIntent) -> None:
+        """A session for Adyen's form on our page. What a bank asks it asks on its own page: no frame of a bank, whose
+        addresses nobody knows, has to be allowed on ours."""
+        redirect = {"threeDSRequestData": {"nativeThreeDS": "disabled"}}
+        body = self._session_body(ref, await self._find(ref), new.methods, new.event_id, new.return_url)
+        got = await self._post("/sessions", body | {"authenticationData": redirect}, new.key)
+        opened = AdyenSession(
+            got["id"], ends_at_us=_moment(got["expiresAt"]), data=got["sessionData"], methods=new.methods
+        )
+        await self._keep(ref, SESSION, msgspec.structs.replace(opened, event=new.event_id), opened.id)
+
+    async def _open_page(
+        self, ref: str, key: str, note: str, methods: Sequence[str], event_id: str, return_url: str
+    ) -> None:
+        """A session on Adyen's page."""
+        body = self._session_body(ref, await self._find(ref), methods, event_id, return_url)
+        got = await self._post("/sessions", {"mode": "hosted"} | body, key)
+        opened = AdyenSession(got["id"], str(got.get("url") or ""), _moment(got["expiresAt"]))
+        await self._keep(ref, note, opened, opened.id)
+
+    def _session_body(
+        self, ref: str, found: AdyenObject, methods: Sequence[str], event_id: str, return_url: str
+    ) -> dict[str, Any]:
+        made = found.made
+        assert made is not None
         ends = datetime.fromtimestamp(self._now() / 1_000_000, UTC) + SESSION_LASTS
-        body = {
-            "mode": "hosted",
+        body: dict[str, Any] = {
             "channel": "Web",
-            "amount": {"value": new.amount_minor, "currency": new.currency},
+            "amount": {"value": made.amount, "currency": made.currency},
             "reference": ref,
-            "returnUrl": new.return_url or "https://localhost/",
+            "returnUrl": return_url or "https://localhost/",
             "expiresAt": ends.isoformat(timespec="seconds"),
             "additionalData": {"manualCapture": "true"},
-            "metadata": {"booking": new.booking_id, "attempt": str(new.attempt), "event": new.event_id[:80]},
+            "metadata": {"booking": made.booking, "attempt": str(made.attempt), "event": event_id[:80]},
         }
-        if new.methods:
-            body["allowedPaymentMethods"] = [TYPES.get(one, "scheme") for one in new.methods]
-        got = await self._post("/sessions", body, new.key)
-        ends_at_us = round(datetime.fromisoformat(got["expiresAt"]).timestamp() * 1_000_000)
-        await self._keep(ref, SESSION, AdyenSession(got["id"], str(got.get("url") or ""), ends_at_us))
+        if methods:
+            body["allowedPaymentMethods"] = [TYPES.get(one, "scheme") for one in methods]
+        return body
 
     async def _modify(
         self, ref: str, psp: str, what: str, key: str, code: str, *, amount: int = 0, reference: str = ""
@@ -385,6 +419,10 @@ class _Moments:
     def __call__(self) -> int:
         self._last_us = max(self._clock(), self._last_us + 1)
         return self._last_us
+
+
+def _moment(text: str) -> int:
+    return round(datetime.fromisoformat(text).timestamp() * 1_000_000)
 
 
 def _ref_of(key: str) -> str:

@@ -14,6 +14,7 @@ from frontrow.boxoffice.payments.ports import ProviderNote
 
 MADE: Final = "made"
 SESSION: Final = "session"
+PAGE: Final = "page"  # the session of Adyen's page, where the first one is that of its form
 HOSTED: Final = "hosted"  # the fan was sent to the session's page
 CLOSED: Final = "closed"  # we want no money for it any more
 # Our ids of ways of paying -> Adyen's. Its other names are brands of cards.
@@ -53,11 +54,19 @@ class Made(msgspec.Struct, frozen=True):
 
 
 class AdyenSession(msgspec.Struct, frozen=True):
-    """The session that a fan pays in."""
+    """The session that a fan pays in: on Adyen's page at `url`, or with `data` in its form on our page."""
 
     id: str
     url: str = ""
     ends_at_us: int = 0
+    data: str = ""
+    methods: tuple[str, ...] = ()  # of the form, for a fan who goes to the page after all
+    event: str = ""
+
+    @property
+    def secret(self) -> str:
+        """What Adyen's form needs, in one text: an id has no colon."""
+        return f"{self.id}:{self.data}" if self.data else self.id
 
 
 class AdyenWord(msgspec.Struct, frozen=True):
@@ -103,8 +112,12 @@ class AdyenObject:
         self.account = made.account if made else ""
         self.made = msgspec.json.decode(made.body, type=Made) if made else None
         self.made_at_us = made.at_us if made else 0
-        session = by_name.get(SESSION)
-        self.session = msgspec.json.decode(session.body, type=AdyenSession) if session else None
+        opened = [
+            msgspec.json.decode(by_name[one].body, type=AdyenSession) for one in (SESSION, PAGE) if one in by_name
+        ]
+        self.session = opened[0] if opened else None
+        self.sessions = {one.id for one in opened}
+        self.page_url = next((one.url for one in opened if one.url), "")
         self.is_closed, self.is_hosted = CLOSED in by_name, HOSTED in by_name
         self.told = [_read_told(note.body) for note in notes if note.name.partition(":")[2]]
         self._tries: dict[str, Authorisation] = {}
@@ -198,7 +211,7 @@ class AdyenObject:
             captured_minor=main.captured if main and state is IntentState.CAPTURED else 0,
             booking_id=self.made.booking,
             attempt=self.made.attempt,
-            client_secret=self.session.id if self.session else self.ref,
+            client_secret=self.session.secret if self.session else self.ref,
             action_url=url,
             error=error,
             failure=failure,
@@ -231,7 +244,7 @@ class AdyenObject:
         if last is not None and last.code == "SENT":
             return IntentState.PROCESSING, "", "", ""
         if self.is_hosted and self.session is not None:
-            return IntentState.ACTION, "", "", self.session.url
+            return IntentState.ACTION, "", "", self.page_url
         return IntentState.CREATED, "", "", ""
 
     def _refunds(self, main: Authorisation | None) -> tuple[ProviderRefund, ...]:

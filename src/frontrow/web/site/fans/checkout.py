@@ -32,6 +32,7 @@ from frontrow.web.site.cookie_contents import Ready, keep_visit, ready_of, remem
 from frontrow.web.site.event_display import shown
 from frontrow.web.site.fans.choice_form import ChoiceForm, choice_form, say_none_left
 from frontrow.web.site.fans.demo_cards import SHOWN, TypedCard, method_of
+from frontrow.web.site.fans.drop_in import drop_in_of
 from frontrow.web.site.fans.email_fields import email_problem
 from frontrow.web.site.fans.seats import pass_for
 from frontrow.web.site.form_answers import Told, forget_told, tell, told
@@ -60,6 +61,13 @@ VISIT_OVER: Final = "visit_over"
 SEATS_MAY_BE_FREE: Final = frozenset({"declined", "expired"})  # outcomes after which the same seats can be held again
 # reasons of payments that the fan or a timeout ended, not a bank
 ENDED_WITHOUT_BANK: Final = frozenset({"", "released", "stepped_back", "hold_ended", LATE_MONEY})
+
+
+class FormOpening(msgspec.Struct):
+    """`secret`: what Adyen's form is opened with, empty if it cannot be. `over`: load the page again."""
+
+    secret: str = ""
+    over: bool = False
 
 
 class PaymentLook(msgspec.Struct):
@@ -93,6 +101,8 @@ async def _checkout(request: Asked, platform: Platform, caller: Caller, booking:
             outcome = await platform.box_office.checkout.check(booking.id, booking.fence, brought)
         except HoldEnded:
             return await outcome_page(request, platform, booking, "expired", 410)
+        if _is_taken_in_form(outcome, brought):
+            return await outcome_page(request, platform, outcome.booking, "retrying", 200, outcome=outcome)
         return await _led_on(request, platform, outcome, headers)
     if booking.state is BookingState.HELD and booking.live(platform.clock()):
         if _uses_stripe(platform) and booking.amount_minor:
@@ -120,6 +130,14 @@ def _uses_stripe(platform: Platform) -> bool:
 def _is_hosted(platform: Platform) -> bool:
     """Whether people pay on a page of the provider: one that is neither Stripe nor the demo's."""
     return not _uses_stripe(platform) and not _is_demo(platform)
+
+
+def _is_taken_in_form(outcome: CheckoutResult, brought: dict[str, str]) -> bool:
+    """Whether the fan comes from paying this very payment in the provider's form, and the provider has not told us yet
+    what came of it: nobody is asked to pay again."""
+    came = bool(brought.get("sessionResult") or brought.get("redirectResult"))
+    is_open = outcome.state is CheckoutState.OPEN and not outcome.problem
+    return came and is_open and outcome.client_secret.partition(":")[0] == brought.get("sessionId")
 
 
 async def _ended(request: Asked, platform: Platform, booking: Booking, headers: dict[str, str]) -> Response[bytes]:
@@ -256,13 +274,15 @@ async def form_page(
     choice = _choice_form(platform, booking, said)
     problem = words(_problem_text(outcome)) if outcome and outcome.problem else ""
     methods = await platform.box_office.purchases.methods(booking)
+    context = await booking_context(platform, booking)
+    drop_in = drop_in_of(platform, methods, context["one"])
     response = render(
         request,
         "checkout.html",
         script="js/checkout.js",
         visit_of=booking.event_id,
         status=said.status,
-        policy=STRIPE if stripe else PLAIN,
+        policy=STRIPE if stripe else drop_in.policy if drop_in else PLAIN,
         headers=headers,
         errors=NO_ERRORS | {field: said.text(f"{field}_error") for field in NO_ERRORS},
         ready=typed if "name" in said.says else _filled_before(contact, ready_of(platform, request)),
@@ -272,6 +292,7 @@ async def form_page(
         cards=SHOWN,
         stripe=stripe,
         hosted=_is_hosted(platform),
+        drop_in=drop_in,
         **shown_methods(methods),
         chosen=said.text("method") or (methods[0].id if methods else ""),
         method_error=said.text("method_error"),
@@ -283,7 +304,7 @@ async def form_page(
         problem=f"{problem} {_tries_text(words, outcome)}".strip() or ("" if choice else said.text("choice_error")),
         declined=bool(problem) and outcome is not None and outcome.problem not in MISTYPED,
         choice=choice,
-        **await booking_context(platform, booking),
+        **context,
     )
     if said.text("card"):  # made up, for the demo; shown once all the same
         forget_told(platform, response)
@@ -421,11 +442,34 @@ async def keep_contact_of(request: Asked, platform: Platform, booking: Booking, 
     await fans.keep_buyer(booking, name=filled.name, email=email, locale=locale)
 
 
+@action("/checkout/{booking_id:str}/open", "open_form", Access.OWNER)
+async def open_form(
+    request: Asked, platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str], form: FromForm
+) -> Response[bytes]:
+    """Open the payment of the present price for Adyen's form. The same as long as it stays open."""
+    booking = await platform.own_bookings.find(caller, booking_id)
+    event = await booking_context(platform, booking)
+    opening = FormOpening(over=not is_held(booking, platform.clock()))
+    methods = await platform.box_office.purchases.methods(booking)
+    if not opening.over and drop_in_of(platform, methods, event["one"]) is not None:
+        try:
+            visit = platform.own_bookings.need_visit(caller, booking)
+            outcome = await platform.box_office.purchases.begin(booking, visit)
+        except (Unauthorised, NoneLeft, SellerCannotBePaid):  # pressing the button says so
+            pass
+        except (HoldEnded, MoveRefused, StaleFence):  # ended or changed since it was read
+            opening = FormOpening(over=True)
+        else:
+            is_open = outcome.state is CheckoutState.OPEN
+            opening = FormOpening(outcome.client_secret if is_open else "", over=not is_open)
+    return Response(msgspec.json.encode(opening), status_code=200, media_type="application/json")
+
+
 @action("/checkout/{booking_id:str}/look", "look_at_payment", Access.OWNER)
 async def check_payment(
     request: Asked, platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str], form: FromForm
 ) -> Response[bytes]:
-    """Called when Stripe's form refused a card: says what that means for the seats."""
+    """Called when the provider's form refused a card: says what that means for the seats."""
     booking = await platform.own_bookings.find(caller, booking_id)
     shown = PaymentLook(open=False)
     if booking.state is BookingState.PAYING:
@@ -518,6 +562,7 @@ ROUTES: list[HTTPRouteHandler] = [
     checkout,
     pay,
     keep_contact,
+    open_form,
     check_payment,
     other_card,
     extend,

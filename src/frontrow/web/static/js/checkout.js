@@ -4,6 +4,7 @@
 import { checkCardForm } from "./card-form.js";
 import { followChoice } from "./checkout-choice.js";
 import { $, say } from "./dom.js";
+import { openDropIn } from "./drop-in.js";
 import { fetchPage, takeOver } from "./live-page.js";
 import { openStripeForm } from "./stripe-form.js";
 import "./timer.js";
@@ -38,7 +39,8 @@ timer.addEventListener("over", () =>
 );
 /** @type {HTMLElement | null} */ (document.querySelector("[aria-invalid=true]"))?.focus();
 
-const stripe = form.dataset.stripe ? openStripeForm(form, busy) : null;
+const adyen = form.dataset.adyen && "AdyenWeb" in window; // else its page is a press of the button away
+const own = form.dataset.stripe ? openStripeForm(form, busy) : adyen ? openDropIn(form, busy) : null;
 
 /** Take over what a newer version of this page says: price, time, and what the button does. @param {Document} page */
 function show(page) {
@@ -62,7 +64,7 @@ function show(page) {
   const until = page.querySelector("fr-timer")?.getAttribute("until");
   if (until && until !== timer.getAttribute("until")) timer.restart(until);
   offerTime();
-  stripe?.takePrice();
+  own?.takePrice();
 }
 
 if (choice) followChoice(choice, { form, show, busy: (on) => wait(on, t("Updating the price …")) });
@@ -85,7 +87,7 @@ $("#more-time").addEventListener("submit", (e) => {
   look(more.action, new URLSearchParams(/** @type {any} */ (new FormData(more))));
 });
 
-if (!stripe)
+if (!own)
   form.addEventListener("submit", (e) => {
     const byCard = (new FormData(form).get("method") ?? "card") === "card";
     if (byCard && form.elements.namedItem("card") && !$("#payment").hidden && !checkCardForm(form)) {

@@ -143,6 +143,7 @@ async def checkout_page(
         cards=SHOWN,
         stripe=False,
         hosted=platform.box_office.provider.name == "stripe",
+        drop_in=None,
         **shown_methods(methods),
         chosen=methods[0].id if methods else "",
         method_error="",
