@@ -82,8 +82,8 @@ STRIPE: Final = PagePolicy(
 
 
 def _adyen(environment: str) -> PagePolicy:
-    """What Adyen documents for its form: files, pictures and texts from its own network, the fields of a card in frames
-    of its API's host. Banks ask on their own pages, so no other frame is needed."""
+    """The hosts in Adyen's public source for its form: files, pictures and texts from its own network, the fields of a
+    card in frames of its API's host. Banks ask on their own pages, so no other frame is needed."""
     api, files = (
         f"https://checkoutshopper-{environment}.adyen.com",
         f"https://checkoutshopper-{environment}.cdn.adyen.com",
