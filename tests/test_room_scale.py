@@ -25,6 +25,7 @@ from tests.support.eventually import eventually_sync
 ROOT = Path(__file__).parent.parent
 SMALL = ["--people", "3000", "--redis-people", "600", "--requests", "300", "--streams", "40", "--storms", "1"]
 WITHIN_S = 900
+pytestmark = pytest.mark.xdist_group("room scale")  # one run of a minute for all
 
 
 def answer_of(position: int, status: bytes = b"201 Created") -> bytes:

@@ -68,6 +68,7 @@ ROWS = {
     "page_checkout": "owner",
     "page_hold_again": "owner",
     "page_pay": "owner",
+    "page_open_form": "owner",
     "page_choose_tickets": "owner",
     "page_keep_contact": "owner",
     "page_look_at_payment": "owner",

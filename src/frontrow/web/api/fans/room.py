@@ -14,7 +14,8 @@ from frontrow.web.api.shared_routes import own_checks
 from frontrow.web.endpoints.room.openapi_shapes import SHAPES
 from frontrow.web.endpoints.room.routes import ROUTES as TABLE
 from frontrow.web.endpoints.room.routes import RoomRoute
-from frontrow.web.endpoints.room.turn_notices import answer_kinds, answer_notice
+from frontrow.web.endpoints.room.turn_notices import AskedView, NoticeKindsView, answer_kinds, answer_notice
+from frontrow.web.endpoints.room.visitors import NoticeBody
 from frontrow.web.http.access import Access
 from frontrow.web.http.asgi import AnswerApp, read_request
 from frontrow.web.http.messages import await_answer
@@ -54,17 +55,14 @@ async def stream(request: Request[Any, Any, Any], event_id: FromPath[str], platf
     return AnswerApp(refusal) if refusal else stream_app(endpoints.streams[event_id], address)
 
 
-def _access(name: str) -> dict[str, Any]:
-    shape = SHAPES[name]
-    return own_checks(Access.PUBLIC, body=shape.body, answers=shape.answers, problems=shape.problems)
-
-
 @post(
     PREFIX + "/notice",
     operation_id="room_notice",
     summary="Be told shortly before the turn",
     status_code=200,
-    opt=_access("notice"),
+    opt=own_checks(
+        Access.PUBLIC, body=NoticeBody, answers={200: AskedView}, problems=(401, 403, 404, 409, 413, 422, 429, 503)
+    ),
 )
 async def ask_for_notice(request: Request[Any, Any, Any], event_id: FromPath[str], platform: FromPlatform) -> ASGIApp:
     context, asked = platform.endpoints.room.context, await read_request(request)
@@ -78,7 +76,7 @@ async def ask_for_notice(request: Request[Any, Any, Any], event_id: FromPath[str
     PREFIX + "/notice",
     operation_id="room_notice_kinds",
     summary="How people can be told before their turn",
-    opt=_access("notice_kinds"),
+    opt=own_checks(Access.PUBLIC, answers={200: NoticeKindsView}),
 )
 async def notice_kinds(event_id: FromPath[str], platform: FromPlatform) -> ASGIApp:
     return AnswerApp(answer_kinds(platform.room.notices))

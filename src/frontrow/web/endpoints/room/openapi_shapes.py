@@ -6,7 +6,7 @@ takes and answers.
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import msgspec
 from litestar.openapi.spec import (
@@ -22,7 +22,7 @@ from litestar.openapi.spec import (
 from litestar.openapi.spec.enums import OpenAPIType
 
 from frontrow.waitingroom.model.results import PlaceStatus
-from frontrow.web.endpoints.room.visitors import ClaimBody, NoticeBody
+from frontrow.web.endpoints.room.visitors import ClaimBody
 
 PLACE = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCIsImtpZCI6Ii4uLiJ9.eyJzdWIiOiI3IiwiZXZ0IjoiYXVyb3JhIn0.c2ln"
 WAIT = {"low_s": 45, "high_s": 75, "reason": ""}
@@ -208,18 +208,6 @@ class RoomMessageView(msgspec.Struct):
     message_no: int
 
 
-class AskedView(msgspec.Struct):
-    """The address is kept until the notice is sent."""
-
-    asked: bool
-
-
-class NoticeKindsView(msgspec.Struct):
-    """The channels of this server; none: nobody is told."""
-
-    kinds: list[Literal["email", "sms"]]
-
-
 JSON_TYPE = "application/json"
 HTML_TYPE = "text/html"
 EVENTS_TYPE = "text/event-stream"
@@ -280,15 +268,6 @@ SHAPES: dict[str, Shape] = {
     "draw": Shape({200: DrawView}, DRAW, problems=(404,)),
     "message": Shape({200: RoomMessageView}, {"message": "Doors at eight.", "message_no": 1}, problems=(404,)),
     "overflow": Shape({200: HTML_TYPE}, "<!doctype html>…"),
-    "notice": Shape(
-        {200: AskedView},
-        {"asked": True},
-        problems=(401, 403, 404, 409, 413, 422, 429, 503),
-        body=NoticeBody,
-        body_example={"kind": "email", "to": "ann@example.org"},
-        bearer="place",
-    ),
-    "notice_kinds": Shape({200: NoticeKindsView}, {"kinds": ["email"]}),
     "page": Shape({200: HTML_TYPE}, "<!doctype html>…", problems=(404, 503)),
     "stream": Shape({200: EVENTS_TYPE}, "event: now-serving\ndata: {…}\n\n", problems=(404, 503)),
     "show_room": Shape({200: JSON_TYPE}, ROOM, problems=(401, 403, 404), bearer="organiser"),

@@ -1,6 +1,8 @@
 """Visitors of a room ask to be told shortly before their turn, by mail or SMS. A plain form of the room's page."""
 
-from typing import Any, Final
+from typing import Any, Final, Literal
+
+import msgspec
 
 from frontrow.core.errors import FrontrowError
 from frontrow.waitingroom.notices.model import TurnNoticeKind
@@ -13,6 +15,18 @@ from frontrow.web.http.overflow_page import Notices
 from frontrow.web.http.room_credentials import place_of
 
 BACK_S: Final = 6
+
+
+class AskedView(msgspec.Struct):
+    """The address is kept until the notice is sent."""
+
+    asked: bool
+
+
+class NoticeKindsView(msgspec.Struct):
+    """The channels of this server; none: nobody is told."""
+
+    kinds: list[Literal["email", "sms"]]
 
 
 async def answer_notice(
