@@ -262,7 +262,9 @@ class Worker(Process):
         self.cancelling = EventCancellations(ledger.organiser, self.refunds, clock)
         self.offering = OfferWorker(sales, ledger, claims, seats, clock)
         self.returns = TicketReturns(sales, ledger, seats, ReturnRefunds(ledger), clock)
-        self.checkout = Checkout(ledger, self.provider, clock, issuer=ISSUER, seats=seats)
+        self.checkout = Checkout(
+            ledger, self.provider, clock, issuer=ISSUER, seats=seats, public_url=SETTINGS.public_url
+        )
         self.reconciler = Reconciler(ledger, self.provider, clock, self.checkout.driver)
         self.sweeper = Sweeper(ledger, clock, on_expired=seats.expired)
         self.relay = OutboxRelay(ledger, self.bus, clock)
