@@ -8,7 +8,9 @@ else cancelled it too.
 
 import asyncio
 from types import TracebackType
-from typing import Any
+from typing import Any, Final
+
+RESOLUTION_S: Final = 1e-6  # a timer may fire so much early: a limit that ends within it is over
 
 
 class TimeLimit:
@@ -38,7 +40,7 @@ class TimeLimit:
     def _expire(self, loop: asyncio.AbstractEventLoop) -> None:
         """Cancel the tasks whose time is over, and wait for the next one."""
         self._timer = None
-        now_s = loop.time()
+        now_s = loop.time() + RESOLUTION_S
         for one in list(self._running):
             if one.ends_s > now_s:
                 self._timer = loop.call_at(one.ends_s, self._expire, loop)

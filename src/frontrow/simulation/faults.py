@@ -197,7 +197,12 @@ class Faults:
             return
         while not self._world.is_over:
             await asyncio.sleep(dice.choice((8, 15, 30)))
-            left = {ref: left for ref in self._world.provider.objects if (left := self._left_minor(ref)) > 0}
+            known = {row[0] for row in self._world.laws.rows("SELECT provider_ref FROM payments")}
+            left = {
+                ref: left
+                for ref in self._world.provider.objects
+                if ref in known and (left := self._left_minor(ref)) > 0
+            }
             fresh = [ref for ref in left if ref not in self._were_disputed]
             if self._disputed and (not fresh or dice.random() < 0.4):
                 self._decide_dispute(dice.choice(list(self._disputed)))

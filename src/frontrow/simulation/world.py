@@ -33,7 +33,7 @@ from frontrow.core.errors import FrontrowError
 from frontrow.simulation.faults import Faults
 from frontrow.simulation.laws import Laws, everything_has_ended
 from frontrow.simulation.ledger_server import ReplicaServer, SharedLedger
-from frontrow.simulation.loop import BEGIN_US, SeededLoop, Trace, run_seeded
+from frontrow.simulation.loop import BEGIN_US, SeededLoop, Stuck, Trace, run_seeded
 from frontrow.simulation.network import Lost, Network, RedisServer
 from frontrow.simulation.people import PlayedFan, PlayedGate, PlayedOrganiser
 from frontrow.simulation.processes import GROUPS, MachineClock, MailBox, PlayedServer, Process, Shared, Worker
@@ -329,8 +329,10 @@ def run_seed(
         broken = ""
         try:
             run_seeded(seed, main, trace)
-        except (AssertionError, RuntimeError):  # a broken law stops the loop
+        except (AssertionError, RuntimeError) as error:  # a broken law stops the loop
             broken = worlds[0].laws.first_broken if worlds else ""
+            if not broken and isinstance(error, Stuck) and worlds:
+                broken = f"it never ends, at {worlds[0].loop.time():.3f} s: {error}"
             if not broken:
                 raise
         finally:
